@@ -1,0 +1,18 @@
+//! Controllers: each watches kinds of objects and makes the world match their specs.
+
+use crate::embedded::store::Change;
+use crate::embedded::world::World;
+
+/// Due work of the controllers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Work {}
+
+/// Queues and memories of the controllers.
+#[derive(Debug, Default)]
+pub struct State {}
+
+pub fn on_change(_world: &mut World, _change: &Change) {}
+
+pub fn work(_world: &mut World, work: Work) {
+    match work {}
+}

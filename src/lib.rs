@@ -1,0 +1,8 @@
+//! `breakage` measures AI agents that operate Kubernetes: it breaks a cluster in a known way, lets an agent
+//! respond, scores the response against the known truth, and remembers the outcome.
+//!
+//! Modules in reading order. `docs/architecture.md` has the code map and its invariants.
+
+pub mod embedded;
+pub mod ids;
+pub mod record;
