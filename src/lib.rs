@@ -3,6 +3,15 @@
 //!
 //! Modules in reading order. `docs/architecture.md` has the code map and its invariants.
 
-pub mod embedded;
 pub mod ids;
+
 pub mod record;
+pub mod scenario;
+
+pub mod detect;
+
+pub mod embedded;
+
+pub mod agent;
+
+pub mod cli;

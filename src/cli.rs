@@ -1,0 +1,97 @@
+//! The command line: one file per command, one place for failures and one for output.
+//!
+//! Commands parse flags into domain types and call the library; nothing here computes a verdict.
+
+pub mod completions;
+pub mod failure;
+pub mod output;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+
+/// Break a Kubernetes cluster in a known way, let an agent respond, score it against the truth.
+///
+/// Without a cluster, a model or a key:  breakage run secret-missing-key-advocate
+#[derive(Parser, Debug)]
+#[command(
+    name = "breakage",
+    version,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 done; 1 wrong usage or input; 2 finished, but below the threshold asked for; \
+                  3 runs that do not count (framework errors) or no cluster; 70 a defect of breakage; 130 interrupted."
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command.
+#[derive(clap::Args, Debug, Clone)]
+pub struct Global {
+    /// Folder with the experience base, records and overriding files
+    /// [default: the nearest .breakage/ upwards, else the user's data folder]
+    #[arg(long, global = true, env = "BREAKAGE_WORKSPACE", value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Print a completion script for a shell
+    Completions(completions::Args),
+}
+
+/// What commands need from their surroundings.
+pub struct Context {
+    pub global: Global,
+    pub output: Output,
+}
+
+/// Parses the arguments, runs the command, prints a failure, answers the exit code.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers, not errors; clap prints them to stdout itself.
+            let code = if error.use_stderr() {
+                failure::USAGE
+            } else {
+                0
+            };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let context = Context {
+        global: cli.global,
+        output: Output::detect(),
+    };
+    match dispatch(&context, cli.command) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Completions(args) => completions::run(context, &args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,80 @@
+//! How commands print: tables that fit a terminal, JSON that is stable, progress only where someone watches.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::cli::failure::Failure;
+
+/// Tables never grow wider than this, so that they can be pasted into issues and mails.
+pub const MAX_WIDTH: u16 = 100;
+
+/// Where the command's output goes.
+#[derive(Clone, Debug)]
+pub struct Output {
+    stderr_is_terminal: bool,
+}
+
+impl Output {
+    pub fn detect() -> Output {
+        Output {
+            stderr_is_terminal: std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// A table without frames: headings, two spaces between columns, wrapped to [`MAX_WIDTH`].
+    pub fn table(headings: &[&str]) -> comfy_table::Table {
+        let mut table = comfy_table::Table::new();
+        table.load_preset(comfy_table::presets::NOTHING);
+        table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
+        table.set_width(MAX_WIDTH);
+        table.set_header(headings.iter().map(|h| h.to_uppercase()));
+        table
+    }
+
+    /// Prints text on stdout; a closed pipe ends quietly.
+    pub fn print(&self, text: &str) -> Result<(), Failure> {
+        let mut out = anstream::stdout().lock();
+        match writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            other => other.map_err(Failure::internal),
+        }
+    }
+
+    /// Prints one value as pretty JSON on stdout.
+    pub fn json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value).map_err(Failure::internal)?;
+        self.print(&text)
+    }
+
+    /// Prints one value as one line of JSON on stdout.
+    pub fn json_line<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
+        let text = serde_json::to_string(value).map_err(Failure::internal)?;
+        self.print(&text)
+    }
+
+    /// A note for the person, on stderr.
+    pub fn note(&self, text: &str) {
+        anstream::eprintln!("{text}");
+    }
+
+    /// A bar on stderr with rate and ETA; draws nothing when stderr is not a terminal.
+    pub fn progress(&self, total: u64, what: &str) -> ProgressBar {
+        let target = if self.stderr_is_terminal {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {per_sec} eta {eta}")
+        {
+            bar.set_style(style);
+        }
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(200));
+        bar
+    }
+}
