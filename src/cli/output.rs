@@ -27,7 +27,7 @@ impl Output {
     /// A table without frames: headings, two spaces between columns, wrapped to [`MAX_WIDTH`].
     pub fn table(headings: &[&str]) -> comfy_table::Table {
         let mut table = comfy_table::Table::new();
-        table.load_preset(comfy_table::presets::NOTHING);
+        table.load_style(comfy_table::presets::NOTHING);
         table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
         table.set_width(MAX_WIDTH);
         table.set_header(headings.iter().map(|h| h.to_uppercase()));
