@@ -1,0 +1,29 @@
+# What people type while working on breakage. `just check` is what CI runs.
+
+default: check
+
+# Everything CI runs, in its order
+check:
+    .ci/run
+
+test:
+    cargo test
+
+fmt:
+    cargo fmt --all
+
+lint:
+    cargo clippy --all-targets -- -D warnings
+
+deny:
+    cargo deny check bans licenses sources
+
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+
+bench:
+    cargo bench
+
+# Matched values per recorded fault, embedded cluster against a real Kubernetes
+fidelity:
+    cargo test --release --test fidelity -- --nocapture
