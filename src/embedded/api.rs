@@ -1,10 +1,39 @@
 //! The API server: routes, verbs, patches, validation, defaulting, admission, watches, Status errors.
+//!
+//! A synchronous core (`read`, `write`, `delete`) works on the [`World`](crate::embedded::world::World) and is
+//! what controllers call as well; `handle` is the thin HTTP skin over it.
 
 use std::sync::Arc;
 
+use axum::Router;
+use axum::extract::{Request, State};
+
 use crate::embedded::cluster::Shared;
 
+pub mod admission;
+pub mod canonical;
+pub mod defaults;
+pub mod delete;
+pub mod field;
+pub mod handle;
+pub mod managed;
+pub mod read;
+pub mod request;
+pub mod selector;
+pub mod status;
+pub mod validate;
+pub mod write;
+
+#[cfg(test)]
+mod tests;
+
 /// The router that answers Kubernetes paths for a cluster.
-pub fn router(shared: Arc<Shared>) -> axum::Router {
-    axum::Router::new().with_state(shared)
+pub fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .fallback(
+            |State(shared): State<Arc<Shared>>, request: Request| async move {
+                handle::handle(shared, request).await
+            },
+        )
+        .with_state(shared)
 }

@@ -141,6 +141,73 @@ impl Kind {
         }
     }
 
+    /// Whether `status` is a subresource: ordinary writes leave it alone, `/status` writes change only it.
+    pub fn has_status(self) -> bool {
+        use Kind::*;
+        matches!(
+            self,
+            Namespace
+                | Node
+                | Pod
+                | Service
+                | ResourceQuota
+                | PersistentVolumeClaim
+                | PersistentVolume
+                | Deployment
+                | ReplicaSet
+                | StatefulSet
+                | DaemonSet
+                | Job
+                | CronJob
+                | Ingress
+                | PodDisruptionBudget
+                | HorizontalPodAutoscaler
+        )
+    }
+
+    /// Whether objects carry `metadata.generation`.
+    pub fn has_generation(self) -> bool {
+        use Kind::*;
+        matches!(
+            self,
+            Pod | Deployment
+                | ReplicaSet
+                | StatefulSet
+                | DaemonSet
+                | Job
+                | CronJob
+                | EndpointSlice
+                | NetworkPolicy
+                | Ingress
+                | IngressClass
+                | PodDisruptionBudget
+                | PriorityClass
+                | ValidatingWebhookConfiguration
+                | MutatingWebhookConfiguration
+        )
+    }
+
+    /// Whether `/scale` is served.
+    pub fn has_scale(self) -> bool {
+        matches!(
+            self,
+            Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet
+        )
+    }
+
+    /// Whether a delete answers with the deleted object instead of a success status.
+    pub fn returns_deleted(self) -> bool {
+        use Kind::*;
+        matches!(
+            self,
+            Pod | Service
+                | ServiceAccount
+                | PersistentVolume
+                | PersistentVolumeClaim
+                | ResourceQuota
+        )
+    }
+
     /// The qualified plural of error texts, such as `deployments.apps` or `pods`.
     pub fn qualified(self) -> String {
         let info = self.info();

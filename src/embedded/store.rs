@@ -100,14 +100,15 @@ impl Store {
         {
             return Err(StoreError::Exists);
         }
-        if object.get("spec").is_some() {
+        if kind.has_generation() {
             object["metadata"]["generation"] = 1.into();
         }
         Ok(self.commit(kind, key, object, ChangeKind::Added, None))
     }
 
     /// Replaces an object. A replacement that changes nothing keeps the resource version and is no change.
-    /// The generation grows when the spec differs (for Deployments also when annotations differ, as there).
+    /// The generation grows when the spec differs or deletion begins (for Deployments also when annotations
+    /// differ, as there).
     pub fn replace(&mut self, kind: Kind, mut object: Value) -> Result<Arc<Value>, StoreError> {
         let key = key_of(&object);
         let old = self
@@ -120,7 +121,9 @@ impl Store {
         let mut generation = old["metadata"]["generation"].clone();
         let respecified = object.get("spec") != old.get("spec")
             || (kind == Kind::Deployment
-                && object["metadata"].get("annotations") != old["metadata"].get("annotations"));
+                && object["metadata"].get("annotations") != old["metadata"].get("annotations"))
+            || object["metadata"].get("deletionTimestamp").is_some()
+                != old["metadata"].get("deletionTimestamp").is_some();
         if let (true, Some(n)) = (respecified, generation.as_i64()) {
             generation = (n + 1).into();
         }

@@ -1,0 +1,277 @@
+//! The HTTP skin: takes a request apart, calls the synchronous core, wraps its answer.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use bytes::Bytes;
+use http::{Method, Response, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use serde_json::{Value, json};
+
+use crate::embedded::api::delete::{self, DeleteOptions, Propagation};
+use crate::embedded::api::read::{self, ListOptions, Page};
+use crate::embedded::api::request::{self, Query, Route, Target};
+use crate::embedded::api::selector::{Fields, Labels};
+use crate::embedded::api::status::{self, Status};
+use crate::embedded::api::write::{self, Part, WriteOptions};
+use crate::embedded::cluster::Shared;
+
+/// Largest request body, in bytes: the real server's limit.
+const BODY_MAX: usize = 3 * 1024 * 1024;
+
+/// A request about an object or a collection, with its body read.
+pub struct Call {
+    pub target: Target,
+    pub method: Method,
+    pub query: Query,
+    pub headers: http::HeaderMap,
+    pub body: Bytes,
+}
+
+/// Answers any request. Never fails: every error is a Status.
+pub async fn handle(shared: Arc<Shared>, request: Request) -> Response<Body> {
+    answer(shared, request)
+        .await
+        .unwrap_or_else(|status| refusal(&status))
+}
+
+async fn answer(shared: Arc<Shared>, request: Request) -> Result<Response<Body>, Status> {
+    let (parts, body) = request.into_parts();
+    let target = match request::parse_path(parts.uri.path()) {
+        Route::Target(target) => target,
+        Route::Other(_) => return Err(Status::no_such_path()),
+    };
+    let body = Limited::new(body, BODY_MAX)
+        .collect()
+        .await
+        .map_err(|_| Status::too_large(format!("Request entity too large: limit is {BODY_MAX}")))?
+        .to_bytes();
+    let call = Call {
+        target,
+        method: parts.method,
+        query: Query::parse(parts.uri.query()),
+        headers: parts.headers,
+        body,
+    };
+    dispatch(&shared, &call)
+}
+
+fn dispatch(shared: &Arc<Shared>, call: &Call) -> Result<Response<Body>, Status> {
+    let collection = call.target.name.is_empty();
+    match (&call.method, call.target.subresource.as_str()) {
+        (&Method::GET, "" | "status") if !collection => get(shared, call),
+        (&Method::GET, "") => list(shared, call),
+        (&Method::POST, "") if collection => create(shared, call),
+        (&Method::PUT, "") if !collection => update(shared, call, Part::Main),
+        (&Method::PUT, "status") => update(shared, call, Part::Status),
+        (&Method::DELETE, "") if !collection => remove(shared, call),
+        (&Method::DELETE, "") => remove_all(shared, call),
+        (_, "" | "status") => Err(Status::method_not_allowed()),
+        _ => Err(Status::no_such_path()),
+    }
+}
+
+fn get(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
+    let Target {
+        kind,
+        namespace,
+        name,
+        ..
+    } = &call.target;
+    let object = shared.with(|world| read::get(world, *kind, namespace, name))?;
+    Ok(json_answer(StatusCode::OK, &object))
+}
+
+/// The selectors and paging of a list, a watch or a collection delete.
+pub fn list_options(call: &Call) -> Result<ListOptions, Status> {
+    let query = &call.query;
+    Ok(ListOptions {
+        labels: Labels::parse(query.get("labelSelector").unwrap_or_default())?,
+        fields: Fields::parse(
+            call.target.kind,
+            query.get("fieldSelector").unwrap_or_default(),
+        )?,
+        limit: query.number("limit").unwrap_or(0),
+        continue_token: query.get("continue").map(str::to_owned),
+    })
+}
+
+fn list(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
+    let options = list_options(call)?;
+    let Target {
+        kind, namespace, ..
+    } = &call.target;
+    let page = shared.with(|world| read::list(world, *kind, namespace, &options))?;
+    let selective = !options.labels.is_empty() || !options.fields.is_empty();
+    Ok(list_answer(call, &page, selective))
+}
+
+fn list_answer(call: &Call, page: &Page, selective: bool) -> Response<Body> {
+    let kind = call.target.kind;
+    let mut text = format!(
+        "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
+        kind.info().name,
+        kind.api_version(),
+        page.metadata(selective)
+    );
+    for (n, object) in page.items.iter().enumerate() {
+        if n > 0 {
+            text.push(',');
+        }
+        text.push_str(&object.to_string());
+    }
+    text.push_str("]}");
+    respond(StatusCode::OK, text)
+}
+
+fn create(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
+    let object = body_object(call)?;
+    let options = write_options(call);
+    let Target {
+        kind, namespace, ..
+    } = &call.target;
+    let stored = shared.with(|world| write::create(world, *kind, namespace, object, &options))?;
+    Ok(json_answer(StatusCode::CREATED, &stored))
+}
+
+fn update(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Status> {
+    let object = body_object(call)?;
+    let options = write_options(call);
+    let Target {
+        kind,
+        namespace,
+        name,
+        ..
+    } = &call.target;
+    let stored = shared
+        .with(|world| write::update(world, *kind, namespace, name, part, object, &options))?;
+    Ok(json_answer(StatusCode::OK, &stored))
+}
+
+fn remove(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
+    let options = delete_options(call)?;
+    let Target {
+        kind,
+        namespace,
+        name,
+        ..
+    } = &call.target;
+    let deleted = shared.with(|world| delete::delete(world, *kind, namespace, name, &options))?;
+    Ok(json_answer(StatusCode::OK, &deleted.to_value(*kind)))
+}
+
+fn remove_all(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
+    let options = delete_options(call)?;
+    let chosen = list_options(call)?;
+    let Target {
+        kind, namespace, ..
+    } = &call.target;
+    let page = shared.with(|world| {
+        let items = delete::delete_collection(world, *kind, namespace, &chosen, &options)?;
+        Ok::<_, Status>(Page {
+            items,
+            resource_version: world.store.resource_version(),
+            more: None,
+        })
+    })?;
+    Ok(list_answer(call, &page, true))
+}
+
+/// The delete options of body and query; the query wins where both speak, as there.
+fn delete_options(call: &Call) -> Result<DeleteOptions, Status> {
+    let body: Value = if call.body.is_empty() {
+        json!({})
+    } else {
+        serde_json::from_slice(&call.body)
+            .map_err(|error| Status::bad_request(error.to_string()))?
+    };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let policy = call
+        .query
+        .get("propagationPolicy")
+        .or_else(|| body["propagationPolicy"].as_str());
+    let orphan = body["orphanDependents"].as_bool();
+    let propagation = match (policy, orphan) {
+        (Some("Foreground"), _) => Some(Propagation::Foreground),
+        (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+        (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+        _ => None,
+    };
+    Ok(DeleteOptions {
+        grace_period_seconds: call
+            .query
+            .number("gracePeriodSeconds")
+            .or_else(|| body["gracePeriodSeconds"].as_i64()),
+        propagation,
+        uid: text(&body["preconditions"]["uid"]),
+        resource_version: text(&body["preconditions"]["resourceVersion"]),
+        dry_run: is_dry_run(call) || !body["dryRun"].as_array().is_none_or(Vec::is_empty),
+    })
+}
+
+fn is_dry_run(call: &Call) -> bool {
+    call.query.get("dryRun") == Some("All")
+}
+
+/// Field manager and dry run of a write.
+pub fn write_options(call: &Call) -> WriteOptions {
+    let agent = call
+        .headers
+        .get(header::USER_AGENT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    // Without a field manager the first part of the user agent names it, as there.
+    let from_agent = agent.split('/').next().unwrap_or_default();
+    let manager = match call.query.get("fieldManager") {
+        Some(manager) => manager,
+        None if from_agent.is_empty() => "unknown",
+        None => from_agent,
+    };
+    WriteOptions {
+        manager: manager.to_owned(),
+        dry_run: is_dry_run(call),
+    }
+}
+
+fn body_object(call: &Call) -> Result<Value, Status> {
+    let value: Value = serde_json::from_slice(&call.body)
+        .map_err(|error| Status::bad_request(error.to_string()))?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Status::bad_request("the body is not an object"))
+    }
+}
+
+pub fn json_answer(code: StatusCode, body: &Value) -> Response<Body> {
+    respond(code, body.to_string())
+}
+
+pub fn refusal(refused: &Status) -> Response<Body> {
+    let code = StatusCode::from_u16(refused.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json_answer(code, &refused.to_value());
+    if let Some(seconds) = refused.details.as_ref().and_then(|d| d.retry_after_seconds) {
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, http::HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn respond(code: StatusCode, text: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = code;
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        http::HeaderValue::from_static("application/json"),
+    );
+    response
+}
+
+/// The answer of an eviction that was carried out.
+pub fn created_success() -> Value {
+    let mut body = status::success(None);
+    body["code"] = 201.into();
+    body
+}
