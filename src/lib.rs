@@ -8,6 +8,9 @@ pub mod ids;
 pub mod record;
 pub mod scenario;
 
+pub mod config;
+pub mod store;
+
 pub mod detect;
 
 pub mod embedded;

@@ -1,0 +1,252 @@
+//! Several writes as one commit: all of them are on disk when it returns, or none is.
+
+use redb::{Database, Durability, ReadableTable, WriteTransaction};
+use serde::Serialize;
+
+use crate::ids::{EmbedderId, PostmortemId};
+use crate::record::Record;
+use crate::store::error::{StoreError, write_failed};
+use crate::store::tables::{
+    JOURNAL, OWNERSHIP, POSTMORTEMS, QUALIFICATIONS, QUARANTINE, RECORDS, RUNS, TextTable, VECTORS,
+    bytes,
+};
+
+/// What became of a record that was given to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The first of its run id.
+    New,
+    /// The run id was known with other contents; both stay, this one is the newest.
+    Newer,
+    /// The very same record is the newest of its run id already.
+    Already,
+}
+
+/// Writes to be committed together, in the order in which they were added.
+#[derive(Default)]
+pub struct Batch {
+    writes: Vec<Write>,
+}
+
+enum Write {
+    Record {
+        run: String,
+        text: String,
+    },
+    Text {
+        table: TextTable,
+        name: &'static str,
+        key: String,
+        value: String,
+    },
+    EraseText {
+        table: TextTable,
+        name: &'static str,
+        key: String,
+    },
+    Vector {
+        embedder: String,
+        id: String,
+        bytes: Vec<u8>,
+    },
+    EraseVectors {
+        embedder: String,
+    },
+}
+
+impl Batch {
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    pub fn record(&mut self, record: &Record) -> Result<(), StoreError> {
+        let run = record.run_id.as_str().to_owned();
+        let text = encode(&format!("the record of run {run}"), record)?;
+        self.writes.push(Write::Record { run, text });
+        Ok(())
+    }
+
+    pub fn journal_put<T: Serialize>(&mut self, id: &str, entry: &T) -> Result<(), StoreError> {
+        let text = encode(&format!("undo entry {id}"), entry)?;
+        self.text(JOURNAL, "journal", id, text);
+        Ok(())
+    }
+
+    pub fn journal_erase(&mut self, id: &str) {
+        self.erase_text(JOURNAL, "journal", id);
+    }
+
+    pub fn quarantine(&mut self, cluster: &str, reason: &str) {
+        self.text(QUARANTINE, "quarantine", cluster, reason.to_owned());
+    }
+
+    pub fn own(&mut self, uid: &str, owner: &str) {
+        self.text(OWNERSHIP, "ownership", uid, owner.to_owned());
+    }
+
+    pub fn disown(&mut self, uid: &str) {
+        self.erase_text(OWNERSHIP, "ownership", uid);
+    }
+
+    pub fn qualification<T: Serialize>(&mut self, key: &str, value: &T) -> Result<(), StoreError> {
+        let text = encode(&format!("qualification {key}"), value)?;
+        self.text(QUALIFICATIONS, "qualifications", key, text);
+        Ok(())
+    }
+
+    /// A postmortem entry as JSON; one of the same id is replaced.
+    pub fn postmortem(&mut self, id: &PostmortemId, json: String) {
+        self.text(POSTMORTEMS, "postmortems", id.as_str(), json);
+    }
+
+    /// The vector of a postmortem under one embedder.
+    pub fn vector(&mut self, embedder: &EmbedderId, id: &PostmortemId, vector: &[f32]) {
+        self.writes.push(Write::Vector {
+            embedder: embedder.as_str().to_owned(),
+            id: id.as_str().to_owned(),
+            bytes: bytes(vector),
+        });
+    }
+
+    /// Drops every vector of one embedder; the postmortems stay.
+    pub fn erase_vectors(&mut self, embedder: &EmbedderId) {
+        self.writes.push(Write::EraseVectors {
+            embedder: embedder.as_str().to_owned(),
+        });
+    }
+
+    pub(super) fn erase_text(&mut self, table: TextTable, name: &'static str, key: &str) {
+        self.writes.push(Write::EraseText {
+            table,
+            name,
+            key: key.to_owned(),
+        });
+    }
+
+    fn text(&mut self, table: TextTable, name: &'static str, key: &str, value: String) {
+        self.writes.push(Write::Text {
+            table,
+            name,
+            key: key.to_owned(),
+            value,
+        });
+    }
+
+    pub(super) fn commit(&self, database: &Database) -> Result<Vec<Kept>, StoreError> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        let txn = begin_write(database)?;
+        let mut kept = Vec::new();
+        for write in &self.writes {
+            match write {
+                Write::Record { run, text } => kept.push(put_record(&txn, run, text)?),
+                other => other.apply(&txn)?,
+            }
+        }
+        if kept.len() == self.writes.len() && kept.iter().all(|k| *k == Kept::Already) {
+            txn.abort().map_err(|e| write_failed("a commit", e))?;
+            return Ok(kept);
+        }
+        txn.commit().map_err(|e| write_failed("a commit", e))?;
+        Ok(kept)
+    }
+}
+
+/// A transaction whose commit is on disk when it returns, and after which a killed process costs no repair on open.
+pub(super) fn begin_write(database: &Database) -> Result<WriteTransaction, StoreError> {
+    let mut txn = database
+        .begin_write()
+        .map_err(|e| write_failed("a transaction", e))?;
+    txn.set_durability(Durability::Immediate)
+        .map_err(|e| write_failed("a transaction", e))?;
+    txn.set_quick_repair(true);
+    Ok(txn)
+}
+
+impl Write {
+    fn apply(&self, txn: &WriteTransaction) -> Result<(), StoreError> {
+        match self {
+            Write::Record { .. } => {}
+            Write::Text {
+                table,
+                name,
+                key,
+                value,
+            } => {
+                let mut rows = txn.open_table(*table).map_err(|e| write_failed(name, e))?;
+                rows.insert(key.as_str(), value.as_str())
+                    .map_err(|e| write_failed(name, e))?;
+            }
+            Write::EraseText { table, name, key } => {
+                let mut rows = txn.open_table(*table).map_err(|e| write_failed(name, e))?;
+                rows.remove(key.as_str())
+                    .map_err(|e| write_failed(name, e))?;
+            }
+            Write::Vector {
+                embedder,
+                id,
+                bytes,
+            } => {
+                let mut rows = txn
+                    .open_table(VECTORS)
+                    .map_err(|e| write_failed("vectors", e))?;
+                rows.insert((embedder.as_str(), id.as_str()), bytes.as_slice())
+                    .map_err(|e| write_failed("vectors", e))?;
+            }
+            Write::EraseVectors { embedder } => {
+                let mut rows = txn
+                    .open_table(VECTORS)
+                    .map_err(|e| write_failed("vectors", e))?;
+                rows.retain(|(of, _), _| of != embedder.as_str())
+                    .map_err(|e| write_failed("vectors", e))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn put_record(txn: &WriteTransaction, run: &str, text: &str) -> Result<Kept, StoreError> {
+    let mut runs = txn.open_table(RUNS).map_err(|e| write_failed("runs", e))?;
+    let mut records = txn
+        .open_table(RECORDS)
+        .map_err(|e| write_failed("records", e))?;
+    let newest = runs
+        .get(run)
+        .map_err(|e| write_failed("runs", e))?
+        .map(|guard| guard.value());
+    if let Some(order) = newest {
+        let same = records
+            .get(order)
+            .map_err(|e| write_failed("records", e))?
+            .is_some_and(|old| old.value() == text);
+        if same {
+            return Ok(Kept::Already);
+        }
+    }
+    let order = records
+        .last()
+        .map_err(|e| write_failed("records", e))?
+        .map_or(0, |(last, _)| last.value() + 1);
+    records
+        .insert(order, text)
+        .map_err(|e| write_failed("records", e))?;
+    runs.insert(run, order)
+        .map_err(|e| write_failed("runs", e))?;
+    Ok(if newest.is_some() {
+        Kept::Newer
+    } else {
+        Kept::New
+    })
+}
+
+fn encode<T: Serialize>(what: &str, value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|source| StoreError::Unwritable {
+        what: what.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,45 @@
+//! The tables of the file and how vectors are written in them. `docs/format.md` says the same in words.
+
+use redb::TableDefinition;
+
+/// A table of texts by text.
+pub(super) type TextTable = TableDefinition<'static, &'static str, &'static str>;
+
+/// `format`, `kind`, `created_by`.
+pub(super) const META: TextTable = TableDefinition::new("meta");
+/// Records' JSON by the order in which they were kept.
+pub(super) const RECORDS: TableDefinition<'static, u64, &'static str> =
+    TableDefinition::new("records");
+/// Run id to the order of its newest record.
+pub(super) const RUNS: TableDefinition<'static, &'static str, u64> = TableDefinition::new("runs");
+/// Postmortem entries' JSON by postmortem id.
+pub(super) const POSTMORTEMS: TextTable = TableDefinition::new("postmortems");
+/// Vectors by embedder identity and postmortem id: little-endian f32, one after the other.
+pub(super) const VECTORS: TableDefinition<'static, (&'static str, &'static str), &'static [u8]> =
+    TableDefinition::new("vectors");
+/// Undo entries' JSON by id.
+pub(super) const JOURNAL: TextTable = TableDefinition::new("journal");
+/// Owner by object uid.
+pub(super) const OWNERSHIP: TextTable = TableDefinition::new("ownership");
+/// Reason by cluster name.
+pub(super) const QUARANTINE: TextTable = TableDefinition::new("quarantine");
+/// Qualifications' JSON by key.
+pub(super) const QUALIFICATIONS: TextTable = TableDefinition::new("qualifications");
+
+/// What `meta` says under `kind`, so that another program's file of the same library is told apart.
+pub(super) const KIND: &str = "agent-breakage workspace";
+
+/// A vector's bytes; nothing when they are not whole numbers of four.
+pub(super) fn floats(bytes: &[u8]) -> Option<Vec<f32>> {
+    let (chunks, rest) = bytes.as_chunks::<4>();
+    rest.is_empty().then(|| {
+        chunks
+            .iter()
+            .map(|chunk| f32::from_le_bytes(*chunk))
+            .collect()
+    })
+}
+
+pub(super) fn bytes(vector: &[f32]) -> Vec<u8> {
+    vector.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
