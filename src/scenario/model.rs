@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::detect::expression::Expression;
+pub use crate::detect::condition::Condition;
 use crate::ids::{CategoryId, FixtureId, MechanismId, MicroPoints, RubricId, ScenarioId};
 
 /// A scenario: a known fault, how to see it, how to see it repaired, what is true about it.
@@ -187,6 +187,8 @@ pub struct Assignment {
 pub enum PathStep {
     Key(String),
     Index(usize),
+    /// `[name=api]`: the list's element whose `name` is this, found in the live object.
+    Named(String),
 }
 
 impl Assignment {
@@ -195,6 +197,9 @@ impl Assignment {
         let mut text = String::new();
         for step in &self.path {
             match step {
+                PathStep::Key(key) if !is_bare_key(key) => {
+                    text.push_str(&format!("[{}]", Value::from(key.as_str())));
+                }
                 PathStep::Key(key) => {
                     if !text.is_empty() {
                         text.push('.');
@@ -202,10 +207,19 @@ impl Assignment {
                     text.push_str(key);
                 }
                 PathStep::Index(index) => text.push_str(&format!("[{index}]")),
+                PathStep::Named(name) => text.push_str(&format!("[name={name}]")),
             }
         }
         text
     }
+}
+
+/// Whether a key can stand in a dotted path without quotes.
+pub fn is_bare_key(key: &str) -> bool {
+    !key.is_empty()
+        && key
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '$'))
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -213,18 +227,6 @@ pub struct Detector {
     /// Never empty.
     pub fixed_when: Vec<Condition>,
     pub regressed_when: Vec<Condition>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Condition {
-    /// As written in the file.
-    pub text: String,
-    pub expression: Expression,
-    /// How long it must hold without a break, together with the others. 0 when not given.
-    pub sustained_for_s: u32,
-    pub skip_if_unevaluable: bool,
-    /// `0 == 0` counts as true only with this (our field `allow_zero`).
-    pub allow_zero: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
