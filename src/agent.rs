@@ -3,11 +3,16 @@
 //! An agent sees [`crate::scenario::model::Task`] only. Ground truth, injector, rubric, arm and experience base are out
 //! of its reach in types: it holds a client whose requests are recorded, a retrieval handle and a notebook.
 
+pub mod noop;
+pub mod rules;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 
+use crate::agent::noop::Noop;
+use crate::agent::rules::Rules;
 use crate::ids::{CategoryId, Seed};
 use crate::record::{Exemplar, Postmortem};
 use crate::scenario::model::{Category, Task};
@@ -102,4 +107,35 @@ pub enum AgentError {
     Cluster(#[source] Box<kube::Error>),
     #[error("{0}")]
     GaveUp(String),
+}
+
+/// The built-in agents' names, each with a line for `--help`.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("noop", "looks at nothing and writes nothing: the floor"),
+    (
+        "rules",
+        "diagnoses and repairs by rules, without a model: the baseline",
+    ),
+];
+
+/// A built-in agent by its name.
+pub fn by_name(name: &str) -> Option<Box<dyn Agent>> {
+    match name {
+        "noop" => Some(Box::new(Noop)),
+        "rules" => Some(Box::new(Rules)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_agent_exists_under_its_own_name() {
+        for (name, _) in BUILT_IN {
+            assert_eq!(by_name(name).map(|agent| agent.name()), Some(*name));
+        }
+        assert!(by_name("nobody").is_none());
+    }
 }

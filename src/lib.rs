@@ -15,6 +15,8 @@ pub mod detect;
 
 pub mod embedded;
 
+pub mod gateway;
+
 pub mod agent;
 
 pub mod cli;
