@@ -11,6 +11,7 @@ pub mod events;
 pub mod image;
 pub mod kind;
 pub mod kubelet;
+pub mod patch;
 pub mod quantity;
 pub mod scheduler;
 pub mod store;
