@@ -11,6 +11,8 @@ pub mod scenario;
 pub mod config;
 pub mod store;
 
+pub mod score;
+
 pub mod detect;
 
 pub mod embedded;
