@@ -5,6 +5,7 @@
 //! Behaviour comes from the object model and from what images hold, never from a fault's or scenario's name.
 
 pub mod api;
+pub mod bootstrap;
 pub mod cluster;
 pub mod controllers;
 pub mod events;

@@ -1,18 +1,136 @@
 //! Controllers: each watches kinds of objects and makes the world match their specs.
+//!
+//! A change queues the keys of the objects it concerns, a few milliseconds later each key is worked on once,
+//! however many changes came in between. A controller reads the store, writes what differs, and may ask to be
+//! called again at a time. Controllers know each other only through the store.
 
+#[cfg(test)]
+mod bench;
+pub mod deployment;
+pub mod endpoints;
+pub mod object;
+pub mod pods;
+pub mod replicaset;
+mod rollout;
+mod triggers;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::embedded::events;
 use crate::embedded::store::Change;
-use crate::embedded::world::World;
+use crate::embedded::time::Time;
+use crate::embedded::world::{Work as WorldWork, World};
+
+/// The first wait after a failed attempt; it doubles with each further one.
+const FIRST_RETRY: Duration = Duration::from_millis(5);
+
+/// The longest wait between attempts.
+const LONGEST_RETRY: Duration = Duration::from_secs(1000);
+
+/// Which controller a key belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Controller {
+    Deployment,
+    ReplicaSet,
+    Endpoints,
+}
+
+/// One object of one controller.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    pub controller: Controller,
+    pub namespace: String,
+    pub name: String,
+}
 
 /// Due work of the controllers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Work {}
+pub enum Work {
+    /// A queued key's turn.
+    Reconcile(Key),
+    /// A key that asked to be called at a time.
+    Wake(Key),
+    ExpireEvents,
+}
 
 /// Queues and memories of the controllers.
 #[derive(Debug, Default)]
-pub struct State {}
+pub struct State {
+    /// Keys with a `Reconcile` under way.
+    queued: BTreeSet<Key>,
+    /// The earliest `Wake` under way of each key.
+    wakes: BTreeMap<Key, Time>,
+    /// Failed attempts in a row.
+    failures: BTreeMap<Key, u32>,
+}
 
-pub fn on_change(_world: &mut World, _change: &Change) {}
+pub fn on_change(world: &mut World, change: &Change) {
+    triggers::on_change(world, change);
+}
 
-pub fn work(_world: &mut World, work: Work) {
-    match work {}
+pub fn work(world: &mut World, work: Work) {
+    match work {
+        Work::Reconcile(key) => {
+            world.controllers.queued.remove(&key);
+            reconcile(world, &key);
+        }
+        Work::Wake(key) => {
+            if world.controllers.wakes.get(&key) == Some(&world.now()) {
+                world.controllers.wakes.remove(&key);
+            }
+            reconcile(world, &key);
+        }
+        Work::ExpireEvents => events::expire(world),
+    }
+}
+
+fn reconcile(world: &mut World, key: &Key) {
+    match key.controller {
+        Controller::Deployment => deployment::reconcile(world, key),
+        Controller::ReplicaSet => replicaset::reconcile(world, key),
+        Controller::Endpoints => endpoints::reconcile(world, key),
+    }
+}
+
+/// Queues a key; several calls before its turn are one.
+fn enqueue(world: &mut World, controller: Controller, namespace: &str, name: &str) {
+    let key = Key {
+        controller,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    };
+    if world.controllers.queued.insert(key.clone()) {
+        let delay = world.jitter(2, 6);
+        world.after(delay, WorldWork::Controller(Work::Reconcile(key)));
+    }
+}
+
+/// Has a key worked on at a time, unless it will be earlier.
+fn wake_at(world: &mut World, key: &Key, when: Time) {
+    let when = when.max(world.now());
+    if world
+        .controllers
+        .wakes
+        .get(key)
+        .is_some_and(|earlier| *earlier <= when && *earlier > world.now())
+    {
+        return;
+    }
+    world.controllers.wakes.insert(key.clone(), when);
+    world.at(when, WorldWork::Controller(Work::Wake(key.clone())));
+}
+
+/// Has a failed key tried again, later with every failure.
+fn retry(world: &mut World, key: &Key) {
+    let failures = world.controllers.failures.entry(key.clone()).or_insert(0);
+    let delay = FIRST_RETRY * 2u32.saturating_pow(*failures);
+    *failures += 1;
+    let when = world.now() + delay.min(LONGEST_RETRY);
+    world.at(when, WorldWork::Controller(Work::Wake(key.clone())));
+}
+
+/// Forgets the failures of a key that succeeded.
+fn forget(world: &mut World, key: &Key) {
+    world.controllers.failures.remove(key);
 }

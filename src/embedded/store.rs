@@ -119,7 +119,12 @@ impl Store {
             .ok_or(StoreError::NotFound)?;
         object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
         let mut generation = old["metadata"]["generation"].clone();
-        let respecified = object.get("spec") != old.get("spec")
+        // Binding a pod to its node is no change of what was asked for.
+        let bound = kind == Kind::Pod
+            && old["spec"].get("nodeName").is_none()
+            && object["spec"].get("nodeName").is_some();
+        let respecified = (object.get("spec") != old.get("spec") && !bound)
+            || object.get("endpoints") != old.get("endpoints")
             || (kind == Kind::Deployment
                 && object["metadata"].get("annotations") != old["metadata"].get("annotations"))
             || object["metadata"].get("deletionTimestamp").is_some()

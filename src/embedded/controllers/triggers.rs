@@ -1,0 +1,169 @@
+//! Which keys a change concerns. Runs for every change in the cluster, so it looks only at what it must.
+
+use serde_json::Value;
+
+use crate::embedded::controllers::object::{
+    controller, items, map_selects, name, namespace, selects,
+};
+use crate::embedded::controllers::{Controller, enqueue, pods};
+use crate::embedded::kind::Kind;
+use crate::embedded::store::{Change, ChangeKind};
+use crate::embedded::world::World;
+
+/// Queues what a change concerns.
+pub(super) fn on_change(world: &mut World, change: &Change) {
+    match change.kind {
+        Kind::Pod => pod_changed(world, change),
+        Kind::Deployment if beyond_status(change) => {
+            let object = &change.object;
+            enqueue(
+                world,
+                Controller::Deployment,
+                namespace(object),
+                name(object),
+            );
+        }
+        Kind::ReplicaSet => replicaset_changed(world, change),
+        Kind::Service => {
+            let object = &change.object;
+            enqueue(
+                world,
+                Controller::Endpoints,
+                namespace(object),
+                name(object),
+            );
+        }
+        _ => {}
+    }
+}
+
+/// Whether anything but the status (and bookkeeping of versions) differs.
+fn beyond_status(change: &Change) -> bool {
+    let Some(old) = &change.old else {
+        return true;
+    };
+    if change.what == ChangeKind::Deleted {
+        return true;
+    }
+    let (old, new) = (&old["metadata"], &change.object["metadata"]);
+    [
+        "generation",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "deletionTimestamp",
+        "finalizers",
+    ]
+    .iter()
+    .any(|field| old[*field] != new[*field])
+}
+
+fn replicaset_changed(world: &mut World, change: &Change) {
+    let object = &change.object;
+    if beyond_status(change) {
+        enqueue(
+            world,
+            Controller::ReplicaSet,
+            namespace(object),
+            name(object),
+        );
+    }
+    if let Some(owner) = controller(object)
+        && owner["kind"] == "Deployment"
+    {
+        let owner = owner["name"].as_str().unwrap_or_default();
+        enqueue(world, Controller::Deployment, namespace(object), owner);
+    }
+}
+
+fn pod_changed(world: &mut World, change: &Change) {
+    let pod = &change.object;
+    if let (ChangeKind::Modified, Some(old)) = (change.what, &change.old)
+        && pods::outline(old) == pods::outline(pod)
+    {
+        return;
+    }
+    owner_of_pod(world, pod, change.what);
+    if let Some(old) = &change.old
+        && old["metadata"]["ownerReferences"] != pod["metadata"]["ownerReferences"]
+    {
+        owner_of_pod(world, old, change.what);
+    }
+    let labels = |object: &Value| object["metadata"]["labels"].clone();
+    let now = labels(pod);
+    let before = change.old.as_ref().map(|old| labels(old));
+    selecting(world, namespace(pod), &now);
+    if let Some(before) = before.filter(|before| *before != now) {
+        selecting(world, namespace(pod), &before);
+    }
+}
+
+/// Queues the services that select these labels.
+fn selecting(world: &mut World, ns: &str, labels: &Value) {
+    let services: Vec<String> = world
+        .store
+        .within(Kind::Service, ns)
+        .filter(|service| {
+            let selector = &service["spec"]["selector"];
+            selector.as_object().is_some_and(|map| !map.is_empty()) && map_selects(selector, labels)
+        })
+        .map(|service| name(service).to_owned())
+        .collect();
+    for service in services {
+        enqueue(world, Controller::Endpoints, ns, &service);
+    }
+}
+
+fn owner_of_pod(world: &mut World, pod: &Value, what: ChangeKind) {
+    let ns = namespace(pod);
+    let Some(owner) = controller(pod) else {
+        orphan(world, pod);
+        return;
+    };
+    let owner_name = owner["name"].as_str().unwrap_or_default().to_owned();
+    if owner["kind"].as_str() == Some("ReplicaSet") {
+        enqueue(world, Controller::ReplicaSet, ns, &owner_name);
+        if what == ChangeKind::Deleted {
+            recreating(world, ns, &owner_name);
+        }
+    }
+}
+
+/// A Deployment that recreates waits for the last of its old pods to be gone.
+fn recreating(world: &mut World, ns: &str, replicaset: &str) {
+    let owner = world
+        .store
+        .get(Kind::ReplicaSet, ns, replicaset)
+        .and_then(|rs| controller(rs))
+        .and_then(|owner| owner["name"].as_str());
+    let Some(owner) = owner.map(str::to_owned) else {
+        return;
+    };
+    let recreates = world
+        .store
+        .get(Kind::Deployment, ns, &owner)
+        .is_some_and(|d| d["spec"]["strategy"]["type"] == "Recreate");
+    if recreates {
+        enqueue(world, Controller::Deployment, ns, &owner);
+    }
+}
+
+/// A pod without a controller may match one.
+fn orphan(world: &mut World, pod: &Value) {
+    let labels = &pod["metadata"]["labels"];
+    if labels.is_null() || !items(&pod["metadata"]["ownerReferences"]).is_empty() {
+        return;
+    }
+    let ns = namespace(pod);
+    for (kind, controller) in [(Kind::ReplicaSet, Controller::ReplicaSet)] {
+        let matching: Vec<String> = world
+            .store
+            .within(kind, ns)
+            .filter(|owner| selects(&owner["spec"]["selector"], labels))
+            .map(|owner| name(owner).to_owned())
+            .collect();
+        for owner in matching {
+            enqueue(world, controller, ns, &owner);
+        }
+    }
+}
