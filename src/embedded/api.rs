@@ -22,6 +22,7 @@ pub mod request;
 pub mod selector;
 pub mod status;
 pub mod validate;
+pub mod watch;
 pub mod write;
 
 #[cfg(test)]

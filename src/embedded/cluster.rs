@@ -1,8 +1,13 @@
 //! The cluster as its users hold it: a handle that keeps the world in step with tokio's clock.
+//!
+//! The world is brought up to the present whenever somebody looks at it. Only watches must see changes as they
+//! happen, so only while there are watches does a task wake for every piece of due work; without them a
+//! cluster costs nothing between requests. Both give the same history, since work is done at its own time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::embedded::api;
@@ -21,7 +26,8 @@ pub struct ClusterConfig {
     pub images: Registry,
 }
 
-/// A running embedded cluster. Cheap to clone; must be created inside a tokio runtime.
+/// A running embedded cluster. Cheap to clone; must be created inside a tokio runtime. It ends with its last
+/// handle, router and client.
 #[derive(Clone)]
 pub struct Cluster {
     shared: Arc<Shared>,
@@ -32,19 +38,32 @@ pub struct Shared {
     world: Mutex<World>,
     started: Instant,
     epoch: Time,
-    /// Wakes the driver when earlier work was queued, and watches when something changed.
-    pub changed: Notify,
+    /// The newest resource version.
+    versions: watch::Sender<u64>,
+    watches: AtomicUsize,
+    /// Tells the driver that a watch began or that earlier work was queued.
+    wake: Arc<Notify>,
+}
+
+/// Keeps the driver awake and knows when the store changes. Dropped with the watch that holds it.
+pub struct Subscription {
+    shared: Weak<Shared>,
+    versions: watch::Receiver<u64>,
 }
 
 impl Cluster {
+    /// Starts a cluster at the present moment of tokio's clock.
     pub fn new(config: ClusterConfig) -> Cluster {
+        let wake = Arc::new(Notify::new());
         let shared = Arc::new(Shared {
             world: Mutex::new(World::new(config.seed, config.start, config.images)),
             started: Instant::now(),
             epoch: config.start,
-            changed: Notify::new(),
+            versions: watch::Sender::new(0),
+            watches: AtomicUsize::new(0),
+            wake: wake.clone(),
         });
-        tokio::spawn(drive(Arc::downgrade(&shared)));
+        tokio::spawn(drive(Arc::downgrade(&shared), wake));
         Cluster { shared }
     }
 
@@ -77,34 +96,107 @@ impl Shared {
     pub fn with<T>(&self, f: impl FnOnce(&mut World) -> T) -> T {
         let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
         world.run_until(self.now());
-        let before = (world.store.resource_version(), world.next_due());
+        let due = world.next_due();
         let answer = f(&mut world);
         world.offer_changes();
-        if (world.store.resource_version(), world.next_due()) != before {
-            self.changed.notify_waiters();
+        let version = world.store.resource_version();
+        let sooner = world.next_due() != due;
+        drop(world);
+        self.versions.send_if_modified(|newest| {
+            let grown = *newest != version;
+            *newest = version;
+            grown
+        });
+        if sooner && self.watches.load(Ordering::Relaxed) > 0 {
+            self.wake.notify_one();
         }
         answer
     }
+
+    /// Follows the store from now on, until the subscription is dropped.
+    pub fn subscribe(self: &Arc<Shared>) -> Subscription {
+        self.watches.fetch_add(1, Ordering::Relaxed);
+        self.wake.notify_one();
+        Subscription {
+            shared: Arc::downgrade(self),
+            versions: self.versions.subscribe(),
+        }
+    }
 }
 
-/// Does due work at its time as long as the cluster lives, so that watches see changes as they happen.
-async fn drive(shared: std::sync::Weak<Shared>) {
-    loop {
-        let Some(strong) = shared.upgrade() else {
-            return;
-        };
-        let due = strong.with(|world| world.next_due());
-        let started = strong.started;
-        let epoch = strong.epoch;
-        let changed = strong.clone();
-        drop(strong);
-        // Registered before sleeping; a change made in between is met by the short upper limit below.
-        let woken = changed.changed.notified();
-        let wait = due.map_or(std::time::Duration::from_secs(1), |due| due.since(epoch));
-        let until = started + wait;
-        tokio::select! {
-            () = tokio::time::sleep_until(until) => {}
-            () = woken => {}
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // The driver may be asleep with nothing due; it must see that the cluster is gone.
+        self.wake.notify_one();
+    }
+}
+
+impl Subscription {
+    /// The cluster, unless it has ended.
+    pub fn cluster(&self) -> Option<Arc<Shared>> {
+        self.shared.upgrade()
+    }
+
+    /// Waits until the store has changed since the last call; false when the cluster has ended.
+    pub async fn changed(&mut self) -> bool {
+        self.versions.changed().await.is_ok()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.watches.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// Does due work at its time while anybody watches; ends with the cluster.
+async fn drive(shared: Weak<Shared>, wake: Arc<Notify>) {
+    loop {
+        let due = {
+            let Some(shared) = shared.upgrade() else {
+                return;
+            };
+            if shared.watches.load(Ordering::Relaxed) == 0 {
+                None
+            } else {
+                shared
+                    .with(|world| world.next_due())
+                    .map(|due| shared.started + due.since(shared.epoch))
+            }
+        };
+        // A wake-up sent since the look above is kept by the notifier, so none is lost.
+        match due {
+            None => wake.notified().await,
+            Some(due) => tokio::select! {
+                () = tokio::time::sleep_until(due) => {}
+                () = wake.notified() => {}
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_driver_ends_with_the_cluster() {
+        let cluster = Cluster::new(ClusterConfig {
+            seed: 1,
+            start: Time::from_micros(0),
+            images: Registry::default(),
+        });
+        let wake = Arc::downgrade(&cluster.shared.wake);
+        let mut subscription = cluster.shared.subscribe();
+        tokio::task::yield_now().await;
+        drop(cluster);
+        assert!(!subscription.changed().await);
+        drop(subscription);
+        for _ in 0..4 {
+            tokio::task::yield_now().await;
+        }
+        assert!(wake.upgrade().is_none(), "the driver still runs");
     }
 }

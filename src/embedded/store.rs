@@ -168,13 +168,17 @@ impl Store {
         Ok(object)
     }
 
+    /// The oldest resource version from which all later changes are still kept.
+    pub fn oldest_version(&self) -> u64 {
+        match self.log.front() {
+            Some(change) if self.log.len() == CHANGES_KEPT => change.resource_version - 1,
+            _ => 0,
+        }
+    }
+
     /// Changes after `resource_version`, oldest first; `None` when some of them are no longer kept.
     pub fn changes_since(&self, resource_version: u64) -> Option<impl Iterator<Item = &Change>> {
-        let oldest = self
-            .log
-            .front()
-            .map_or(self.resource_version, |c| c.resource_version - 1);
-        if resource_version < oldest && self.log.len() == CHANGES_KEPT {
+        if resource_version < self.oldest_version() {
             return None;
         }
         let from = self

@@ -14,8 +14,10 @@ use crate::embedded::api::read::{self, ListOptions, Page};
 use crate::embedded::api::request::{self, Query, Route, Target};
 use crate::embedded::api::selector::{Fields, Labels};
 use crate::embedded::api::status::{self, Status};
-use crate::embedded::api::write::{self, Part, WriteOptions};
+use crate::embedded::api::watch;
+use crate::embedded::api::write::{self, Part, Place, WriteOptions};
 use crate::embedded::cluster::Shared;
+use crate::embedded::patch::Patch;
 
 /// Largest request body, in bytes: the real server's limit.
 const BODY_MAX: usize = 3 * 1024 * 1024;
@@ -60,8 +62,11 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Result<Response<Body>,
 fn dispatch(shared: &Arc<Shared>, call: &Call) -> Result<Response<Body>, Status> {
     let collection = call.target.name.is_empty();
     match (&call.method, call.target.subresource.as_str()) {
+        (&Method::GET, "") if call.query.is_true("watch") => watch(shared, call),
         (&Method::GET, "" | "status") if !collection => get(shared, call),
         (&Method::GET, "") => list(shared, call),
+        (&Method::PATCH, "") if !collection => patch(shared, call, Part::Main),
+        (&Method::PATCH, "status") => patch(shared, call, Part::Status),
         (&Method::POST, "") if collection => create(shared, call),
         (&Method::PUT, "") if !collection => update(shared, call, Part::Main),
         (&Method::PUT, "status") => update(shared, call, Part::Status),
@@ -147,6 +152,58 @@ fn update(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, St
     let stored = shared
         .with(|world| write::update(world, *kind, namespace, name, part, object, &options))?;
     Ok(json_answer(StatusCode::OK, &stored))
+}
+
+fn watch(shared: &Arc<Shared>, call: &Call) -> Result<Response<Body>, Status> {
+    let mut response = respond(StatusCode::OK, String::new());
+    *response.body_mut() = watch::stream(shared, call)?;
+    Ok(response)
+}
+
+fn patch(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Status> {
+    let patch = body_patch(call)?;
+    let options = write_options(call);
+    let place = Place {
+        kind: call.target.kind,
+        namespace: &call.target.namespace,
+        name: &call.target.name,
+        part,
+    };
+    let stored = shared.with(|world| write::patch(world, &place, &patch, &options, |_| Ok(())))?;
+    Ok(json_answer(StatusCode::OK, &stored))
+}
+
+/// The patch of a body, in the form that its content type names.
+fn body_patch(call: &Call) -> Result<Patch, Status> {
+    let content = call
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .unwrap_or_default()
+        .trim();
+    let bad =
+        |error: serde_json::Error| Status::bad_request(format!("error decoding patch: {error}"));
+    let object = || -> Result<Value, Status> {
+        let value: Value = serde_json::from_slice(&call.body).map_err(bad)?;
+        if value.is_object() {
+            Ok(value)
+        } else {
+            Err(Status::bad_request(
+                "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
+            ))
+        }
+    };
+    match content {
+        "application/json-patch+json" => serde_json::from_slice(&call.body)
+            .map(Patch::Json)
+            .map_err(bad),
+        "application/merge-patch+json" => object().map(Patch::Merge),
+        "application/strategic-merge-patch+json" => object().map(Patch::Strategic),
+        _ => Err(Status::unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml",
+        )),
+    }
 }
 
 fn remove(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {

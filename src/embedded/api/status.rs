@@ -130,7 +130,9 @@ impl Status {
 
     /// A patch that cannot be applied to the object; the message never names it.
     pub fn bad_patch(message: impl Into<String>) -> Status {
-        Status::new(422, "Invalid", message)
+        let mut status = Status::new(422, "Invalid", message);
+        status.details = Some(Box::default());
+        status
     }
 
     /// Validation failures, joined as the real server joins them.
@@ -159,6 +161,15 @@ impl Status {
             retry_after_seconds: None,
         }));
         status
+    }
+
+    /// Options of a list or watch that contradict each other.
+    pub fn bad_list_options(why: &str) -> Status {
+        Status::new(
+            422,
+            "Invalid",
+            format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"),
+        )
     }
 
     /// The resource version or continue token asked for is no longer kept.

@@ -14,6 +14,7 @@ use crate::embedded::api::managed::{self, Writer};
 use crate::embedded::api::status::Status;
 use crate::embedded::api::validate;
 use crate::embedded::kind::Kind;
+use crate::embedded::patch::{Patch, PatchError};
 use crate::embedded::store::StoreError;
 use crate::embedded::world::World;
 
@@ -40,6 +41,16 @@ impl Part {
             Part::Status => "status",
         }
     }
+}
+
+/// What a write is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    pub kind: Kind,
+    /// Empty for cluster-scoped kinds.
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub part: Part,
 }
 
 /// How a write is to be done.
@@ -172,6 +183,50 @@ pub fn update(
     replace(world, kind, &old, object, &writer, options.dry_run)
 }
 
+/// Applies a patch to an object or its status. `check` sees the patched object before it goes on: it decodes
+/// it where the patch came from outside.
+pub fn patch(
+    world: &mut World,
+    place: &Place<'_>,
+    patch: &Patch,
+    options: &WriteOptions,
+    check: impl FnOnce(&mut Value) -> Result<(), Status>,
+) -> Result<Arc<Value>, Status> {
+    let Place {
+        kind,
+        namespace,
+        name,
+        part,
+    } = *place;
+    let old = world
+        .store
+        .get(kind, namespace, name)
+        .cloned()
+        .ok_or_else(|| Status::not_found(kind, name))?;
+    let mut object = patch.apply_to(kind, &old).map_err(patch_refusal)?;
+    check(&mut object)?;
+    if !object["metadata"].is_object() {
+        object["metadata"] = Value::Object(serde_json::Map::new());
+    }
+    let given = text(&object["metadata"]["name"]);
+    if given != name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    fit_namespace(kind, namespace, &mut object)?;
+    let writer = Writer::update(options, part, world.now());
+    replace(world, kind, &old, object, &writer, options.dry_run)
+}
+
+fn patch_refusal(error: PatchError) -> Status {
+    match error {
+        PatchError::Rejected => Status::bad_patch(error.to_string()),
+        PatchError::Malformed(why) => Status::bad_request(why),
+        PatchError::NoMergeKey { .. } => Status::unreasoned(error.to_string()),
+    }
+}
+
 /// Puts `object` in the place of `old`: preconditions, carried-over fields, defaults, validation, admission,
 /// field managers, store. The last finalizer's removal from a deleted object removes it.
 pub fn replace(
@@ -293,11 +348,9 @@ fn fit_namespace(kind: Kind, namespace: &str, object: &mut Value) -> Result<(), 
     let given = text(&object["metadata"]["namespace"]);
     if !given.is_empty() && given != namespace {
         return Err(Status::bad_request(if kind.info().namespaced {
-            format!(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
+            "the namespace of the provided object does not match the namespace sent on the request"
         } else {
-            "namespace is not allowed on this type".to_owned()
+            "namespace is not allowed on this type"
         }));
     }
     if kind.info().namespaced {

@@ -18,10 +18,6 @@ pub enum Node {
     Template(Kind),
     PodSpec,
     Container,
-    Probe,
-    Resources,
-    SecurityContext,
-    Volume,
     Webhook,
     /// Nothing below merges specially.
     Plain,
@@ -62,12 +58,7 @@ pub fn field(node: Node, name: &str) -> (Rule, Node) {
         Node::PodSpec => pod_spec_field(name),
         Node::Container => container_field(name),
         Node::Webhook if name == "matchConditions" => (Rule::Keyed("name"), Node::Plain),
-        Node::Webhook
-        | Node::Volume
-        | Node::Probe
-        | Node::Resources
-        | Node::SecurityContext
-        | Node::Plain => (Rule::Default, Node::Plain),
+        Node::Webhook | Node::Plain => (Rule::Default, Node::Plain),
     }
 }
 
@@ -111,7 +102,7 @@ fn pod_spec_field(name: &str) -> (Rule, Node) {
         "containers" | "initContainers" | "ephemeralContainers" => {
             (Rule::Keyed("name"), Node::Container)
         }
-        "volumes" => (Rule::KeyedRetain("name"), Node::Volume),
+        "volumes" => (Rule::KeyedRetain("name"), Node::Plain),
         "resourceClaims" => (Rule::KeyedRetain("name"), Node::Plain),
         "imagePullSecrets" | "schedulingGates" => (Rule::Keyed("name"), Node::Plain),
         "hostAliases" => (Rule::Keyed("ip"), Node::Plain),
