@@ -288,7 +288,7 @@ async fn a_watch_from_a_forgotten_version_gets_an_error_and_ends() {
     cluster.with(|world| {
         for n in 0..crate::embedded::store::CHANGES_KEPT {
             world.update(crate::embedded::kind::Kind::ConfigMap, "shop", "a", |map| {
-                map["data"]["n"] = n.to_string().into()
+                map["data"]["n"] = n.to_string().into();
             });
         }
     });

@@ -166,12 +166,12 @@ proptest! {
     fn merging_by_key_keeps_every_element_once(a in env_list(), b in env_list()) {
         let object = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "env": a}]}}}});
         let result = apply(Kind::Deployment, &object, &container_patch(json!({"name": "c", "env": b}))).unwrap();
-        let merged = names(&result["spec"]["template"]["spec"]["containers"][0]["env"])
-            .into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let merged: Vec<String> = names(&result["spec"]["template"]["spec"]["containers"][0]["env"])
+            .into_iter().map(str::to_owned).collect();
         let mut wanted: Vec<String> = a.iter().chain(&b).map(|one| one["name"].as_str().unwrap().to_owned()).collect();
         wanted.sort();
         wanted.dedup();
-        let mut sorted = merged.clone();
+        let mut sorted = merged;
         sorted.sort();
         prop_assert_eq!(sorted, wanted);
         let again = apply(Kind::Deployment, &result, &container_patch(json!({"name": "c", "env": b}))).unwrap();
