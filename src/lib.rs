@@ -11,6 +11,9 @@ pub mod scenario;
 pub mod config;
 pub mod store;
 
+pub mod embed;
+pub mod experience;
+
 pub mod score;
 
 pub mod detect;

@@ -1,3 +1,5 @@
+//! The scorer against the published tables, rule by rule, and as properties over any run.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

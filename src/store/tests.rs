@@ -1,3 +1,5 @@
+//! What the store keeps, what it refuses, and what a crash leaves.
+
 use std::fs;
 
 use serde_json::{Value, json};
