@@ -24,4 +24,8 @@ pub mod gateway;
 
 pub mod agent;
 
+pub mod cluster;
+pub mod inject;
+pub mod observe;
+
 pub mod cli;

@@ -31,8 +31,8 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
         "cluster",
         &["embedded", "gateway", "ids", "record", "store"],
     ),
-    ("inject", &["ids", "record", "scenario", "store"]),
-    ("observe", &["detect", "ids", "record"]),
+    ("inject", &["cluster", "ids", "record", "scenario", "store"]),
+    ("observe", &["cluster", "detect", "ids", "record"]),
     (
         "run",
         &[

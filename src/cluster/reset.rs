@@ -1,0 +1,254 @@
+//! Makes the namespaces that we own equal to a fixture, and proves it.
+//!
+//! A namespace is ours when we created it, known by uid and never by what is written on it. Whatever in it differs
+//! from the reference is deleted or made anew: a good repair is a difference too, and so is a longer rollout history,
+//! which the next agent could read. Nothing outside owned namespaces is ever written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::cluster::ClusterError;
+use crate::cluster::fixture::Fixture;
+use crate::cluster::resource::{self, Resource};
+use crate::cluster::state::{self, ClusterState, ObjectKey};
+use crate::record::StateChangeKind;
+
+/// How long workloads may take to come to rest. A database start, an image pull and a 30 s grace period fit twice.
+pub const REST_DEADLINE: Duration = Duration::from_secs(180);
+/// How long a deleted object may take to be gone; the default grace period of a pod is 30 s.
+pub const GONE_DEADLINE: Duration = Duration::from_secs(90);
+/// Controllers act within a second or two; asking more often only costs the server.
+const POLL: Duration = Duration::from_secs(2);
+
+/// The namespaces that we created in one cluster, by uid.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owned {
+    pub namespaces: BTreeMap<String, String>,
+}
+
+/// Creates what is missing of the fixture: first what stands still, then databases, then services, each at rest
+/// before the next. A namespace of that name that is not ours is refused before anything is written.
+pub async fn apply(
+    client: &kube::Client,
+    fixture: &Fixture,
+    owned: &mut Owned,
+) -> Result<(), ClusterError> {
+    for name in &fixture.namespaces {
+        own_namespace(client, name, owned).await?;
+    }
+    for wave in [Wave::Still, Wave::StatefulSets, Wave::Workloads] {
+        let mut created = false;
+        for object in &fixture.objects {
+            if Wave::of(object) == wave {
+                created |= create_if_absent(client, object).await?;
+            }
+        }
+        if created && wave != Wave::Still {
+            at_rest(client, REST_DEADLINE).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the owned namespaces equal to the reference and answers the state that was reached and at rest.
+pub async fn to_reference(
+    client: &kube::Client,
+    fixture: &Fixture,
+    owned: &mut Owned,
+    reference: &ClusterState,
+) -> Result<ClusterState, ClusterError> {
+    let live = state::read(client).await?;
+    for key in to_remake(reference, &live, &fixture.namespaces) {
+        remove(client, &key).await?;
+    }
+    restore_namespaces(client, fixture, reference, &live).await?;
+    apply(client, fixture, owned).await?;
+    at_rest(client, REST_DEADLINE).await
+}
+
+/// Waits until every workload outside the system namespaces is at rest; answers the state then.
+pub async fn at_rest(
+    client: &kube::Client,
+    within: Duration,
+) -> Result<ClusterState, ClusterError> {
+    let deadline = Instant::now() + within;
+    loop {
+        let state = state::read(client).await?;
+        let moving = state.unsettled();
+        if moving.is_empty() {
+            return Ok(state);
+        }
+        if Instant::now() >= deadline {
+            return Err(ClusterError::NotSettled {
+                seconds: within.as_secs(),
+                what: moving.join("; "),
+            });
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// What a manifest is applied together with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wave {
+    Still,
+    StatefulSets,
+    Workloads,
+}
+
+impl Wave {
+    fn of(object: &Value) -> Wave {
+        match object["kind"].as_str().unwrap_or_default() {
+            "StatefulSet" => Wave::StatefulSets,
+            "Deployment" | "DaemonSet" | "Job" | "CronJob" | "Pod" => Wave::Workloads,
+            _ => Wave::Still,
+        }
+    }
+}
+
+/// The objects that must go (and come back, if the fixture has them): strangers, what differs, and workloads whose
+/// rollout history is not the reference's.
+fn to_remake(
+    reference: &ClusterState,
+    live: &ClusterState,
+    namespaces: &BTreeSet<String>,
+) -> BTreeSet<ObjectKey> {
+    let ours = |key: &ObjectKey| namespaces.contains(&key.namespace);
+    let mut keys: BTreeSet<ObjectKey> = reference
+        .differences(live)
+        .into_iter()
+        .filter(|difference| {
+            matches!(
+                difference.what,
+                StateChangeKind::Created | StateChangeKind::FieldChanged
+            )
+        })
+        .map(|difference| difference.key)
+        .filter(ours)
+        .collect();
+    for (key, state) in reference.objects.iter().filter(|(key, _)| ours(key)) {
+        if live
+            .objects
+            .get(key)
+            .is_some_and(|now| now.revision != state.revision)
+        {
+            keys.insert(key.clone());
+        }
+    }
+    // Replica sets go and come with their deployments.
+    keys.retain(|key| key.kind != "ReplicaSet");
+    keys
+}
+
+async fn remove(client: &kube::Client, key: &ObjectKey) -> Result<(), ClusterError> {
+    let resource = resource::of_kind(&key.kind)?;
+    resource
+        .delete(client, &key.namespace, &key.name, None)
+        .await?;
+    gone(client, resource, &key.namespace, &key.name).await
+}
+
+/// Waits until an object is gone; a pod may take its grace period, a finalizer may hold it for ever.
+async fn gone(
+    client: &kube::Client,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+) -> Result<(), ClusterError> {
+    let deadline = Instant::now() + GONE_DEADLINE;
+    loop {
+        let Some(object) = resource.get(client, namespace, name).await? else {
+            return Ok(());
+        };
+        // Controllers put some objects (a namespace's default service account) back at once.
+        if object["metadata"].get("deletionTimestamp").is_none() {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            return Err(ClusterError::NotSettled {
+                seconds: GONE_DEADLINE.as_secs(),
+                what: format!(
+                    "{} {namespace}/{name} is still being deleted",
+                    resource.kind
+                ),
+            });
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+async fn own_namespace(
+    client: &kube::Client,
+    name: &str,
+    owned: &mut Owned,
+) -> Result<(), ClusterError> {
+    let resource = resource::of_kind("Namespace")?;
+    if let Some(live) = resource.get(client, "", name).await? {
+        if live["metadata"].get("deletionTimestamp").is_some() {
+            gone(client, resource, "", name).await?;
+        } else if owned.namespaces.contains_key(uid(&live)) {
+            return Ok(());
+        } else {
+            return Err(ClusterError::NotOurs {
+                namespace: name.to_owned(),
+            });
+        }
+    }
+    let manifest = serde_json::json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
+    });
+    let created = resource.create(client, "", &manifest).await?;
+    owned
+        .namespaces
+        .insert(uid(&created).to_owned(), name.to_owned());
+    Ok(())
+}
+
+/// Puts back labels and annotations of owned namespaces that somebody changed.
+async fn restore_namespaces(
+    client: &kube::Client,
+    fixture: &Fixture,
+    reference: &ClusterState,
+    live: &ClusterState,
+) -> Result<(), ClusterError> {
+    let resource = resource::of_kind("Namespace")?;
+    for name in &fixture.namespaces {
+        let key = ObjectKey {
+            kind: "Namespace".to_owned(),
+            namespace: String::new(),
+            name: name.clone(),
+        };
+        let (Some(then), Some(now)) = (reference.objects.get(&key), live.objects.get(&key)) else {
+            continue;
+        };
+        if then.content == now.content {
+            continue;
+        }
+        if let Some(mut object) = resource.get(client, "", name).await? {
+            for field in ["labels", "annotations"] {
+                object["metadata"][field] = then.content["metadata"][field].clone();
+            }
+            resource.replace(client, "", name, &object).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn create_if_absent(client: &kube::Client, object: &Value) -> Result<bool, ClusterError> {
+    let part = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let resource = resource::of_kind(&part(&object["kind"]))?;
+    let namespace = part(&object["metadata"]["namespace"]);
+    match resource.create(client, &namespace, object).await {
+        Ok(_) => Ok(true),
+        // Already there; whether it is as it should be, the state hash tells.
+        Err(ClusterError::Api { code: 409, .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().unwrap_or_default()
+}

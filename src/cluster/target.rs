@@ -1,0 +1,79 @@
+//! Where a cluster and its clients come from: today the embedded cluster.
+//!
+//! A target hands out our own client and the service below it, around which the gateway puts its recording layer for
+//! the agent's. It decides nothing about runs.
+
+use std::time::Duration;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use tower::util::MapRequest;
+
+use crate::embedded::cluster::{Cluster, ClusterConfig};
+use crate::embedded::image::Registry;
+use crate::embedded::time::Time;
+use crate::ids::Seed;
+use crate::record::ClusterFacts;
+
+/// The moment at which the first embedded cluster could have been made: 2026-03-02T06:00:00Z. A fixed day, so that
+/// equal seeds give equal times.
+const EPOCH: Time = Time::from_micros(1_772_431_200_000_000);
+/// Seeds spread the start over four weeks, so that an agent cannot learn a date.
+const SPREAD_S: u64 = 28 * 24 * 3600;
+
+/// What our own requests say they come from: an operator's ordinary tool, for the server's audit and the managers of
+/// fields must not give the game away.
+const OUR_USER_AGENT: HeaderValue =
+    HeaderValue::from_static("kubectl/v1.34.4 (linux/amd64) kubernetes/4ea3a11");
+
+/// The Kubernetes release that the embedded cluster speaks as.
+const EMBEDDED_VERSION: &str = "v1.34.4";
+
+/// A cluster to run against. Must be made inside a tokio runtime.
+#[derive(Clone)]
+pub struct Target {
+    cluster: Cluster,
+}
+
+impl Target {
+    /// A fresh embedded cluster whose ids, names, jitter and date derive from the seed.
+    pub fn embedded(seed: Seed) -> Target {
+        let offset = seed.child("cluster start", 0).0 % (SPREAD_S * 1000);
+        Target {
+            cluster: Cluster::new(ClusterConfig {
+                seed: seed.child("cluster", 0).0,
+                start: EPOCH + Duration::from_millis(offset),
+                images: Registry::default(),
+            }),
+        }
+    }
+
+    /// The embedded cluster itself, for tests and for the gateway.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// A client for our own work.
+    pub fn client(&self) -> kube::Client {
+        let service = MapRequest::new(
+            self.cluster.router(),
+            |mut request: http::Request<kube::client::Body>| {
+                request.headers_mut().insert(USER_AGENT, OUR_USER_AGENT);
+                request
+            },
+        );
+        kube::Client::new(service, "default")
+    }
+
+    pub fn facts(&self) -> ClusterFacts {
+        ClusterFacts {
+            name: "embedded".to_owned(),
+            version: EMBEDDED_VERSION.to_owned(),
+        }
+    }
+
+    /// The cluster's wall-clock time, RFC 3339 to the second.
+    pub fn now_text(&self) -> String {
+        self.cluster.now().seconds_text()
+    }
+}

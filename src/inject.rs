@@ -1,0 +1,113 @@
+//! Faults: one file per injector. Each reads the live object, plans field by field, and only then writes.
+//!
+//! [`plan`] reads and previews, [`write::apply`] writes one guarded request per object, [`undo::undo`] takes back
+//! field by field. The caller puts the plan into the journal, durably, between planning and writing. Nothing here
+//! waits for a symptom, knows a detector, or uses a name that gives the fault away.
+
+pub mod amount;
+pub mod change;
+pub mod deployment_patch;
+pub mod field;
+pub mod journal;
+pub mod restart;
+pub mod secret_content;
+pub mod undo;
+pub mod write;
+
+use crate::cluster::ClusterError;
+use crate::inject::change::Plan;
+use crate::inject::field::PathError;
+use crate::record::FrameworkCode;
+use crate::scenario::model::Injector;
+
+/// Why a fault was not, or not completely, injected.
+#[derive(Debug, thiserror::Error)]
+pub enum InjectError {
+    #[error("the injector {injector} is not available yet")]
+    NotAvailable { injector: &'static str },
+    #[error("{object} does not exist")]
+    TargetMissing { object: String },
+    #[error("{object} has no such place")]
+    NoSuchPlace {
+        object: String,
+        #[source]
+        source: PathError,
+    },
+    #[error("{object} already is as the fault would make it: {what}")]
+    WithoutEffect { object: String, what: String },
+    #[error("{object} refused the fault ({code}): {message}")]
+    Refused {
+        object: String,
+        code: u16,
+        message: String,
+    },
+    #[error("{object} changed {attempts} times while the fault was being written")]
+    Contended { object: String, attempts: u32 },
+    #[error("{what} is not something that this injector can do")]
+    Unsupported { what: String },
+    #[error("the cluster could not be used")]
+    Cluster(#[from] ClusterError),
+}
+
+impl InjectError {
+    /// The framework code of a run that ends with it.
+    pub fn code(&self) -> FrameworkCode {
+        match self {
+            InjectError::TargetMissing { .. }
+            | InjectError::NoSuchPlace { .. }
+            | InjectError::WithoutEffect { .. } => FrameworkCode::InjectionWithoutEffect,
+            InjectError::NotAvailable { .. }
+            | InjectError::Unsupported { .. }
+            | InjectError::Refused { .. }
+            | InjectError::Contended { .. } => FrameworkCode::InjectionRefused,
+            InjectError::Cluster(ClusterError::Api { .. }) => FrameworkCode::InjectionRefused,
+            InjectError::Cluster(_) => FrameworkCode::ClusterUnreachable,
+        }
+    }
+}
+
+/// Whether an injector can be used by this build.
+pub fn is_available(injector: &Injector) -> bool {
+    matches!(
+        injector,
+        Injector::DeploymentPatch { .. } | Injector::SecretContent { .. }
+    )
+}
+
+/// Plans a fault against the live objects. Nothing is written. `now` is the cluster's time, RFC 3339 to the second.
+pub async fn plan(
+    client: &kube::Client,
+    injector: &Injector,
+    now: &str,
+) -> Result<Plan, InjectError> {
+    match injector {
+        Injector::DeploymentPatch {
+            namespace,
+            deployment,
+            mutation,
+        } => deployment_patch::plan(client, namespace, deployment, mutation).await,
+        Injector::SecretContent {
+            namespace,
+            secret,
+            values,
+            ops,
+            restart_workloads,
+        } => {
+            let contents = secret_content::Contents {
+                namespace,
+                secret,
+                values,
+                ops,
+            };
+            let mut plan = secret_content::plan(client, &contents).await?;
+            for workload in restart_workloads {
+                plan.changes
+                    .push(restart::plan(client, namespace, workload, now).await?);
+            }
+            Ok(plan)
+        }
+        other => Err(InjectError::NotAvailable {
+            injector: other.type_name(),
+        }),
+    }
+}

@@ -1,0 +1,136 @@
+//! Readings of a cluster for detectors: exactly what their expressions need, and the wait on them.
+//!
+//! What could not be read is noted with the reason and is unknown, never absent. Nothing here judges.
+
+pub mod facts;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::cluster::ClusterError;
+use crate::cluster::resource::{self, Resource};
+use crate::detect::expression::Needs;
+use crate::record::observation::{Observation, WorkloadFacts};
+
+/// Time between two readings: as the reference reads, and the kubelet reports no finer than about a second.
+pub const POLL: Duration = Duration::from_secs(2);
+/// One request may take this long; a reading that hangs longer would be an observation of another time.
+const REQUEST_LIMIT: Duration = Duration::from_secs(5);
+
+/// Reads a cluster again and again on one run's clock.
+pub struct Observer {
+    client: kube::Client,
+    needs: Needs,
+    started: Instant,
+}
+
+impl Observer {
+    /// Times of observations count from `started`.
+    pub fn new(client: kube::Client, needs: Needs, started: Instant) -> Observer {
+        Observer {
+            client,
+            needs,
+            started,
+        }
+    }
+
+    /// One reading. It always comes back; what failed stands in `unread`.
+    pub async fn read(&self) -> Observation {
+        let mut observation = Observation::default();
+        for object in &self.needs.deployments {
+            let read = self.workload("Deployment", &object.namespace, &object.name);
+            let key = Observation::key(&object.namespace, &object.name);
+            match read.await {
+                Ok(Some(facts)) => {
+                    observation.deployments.insert(key, facts);
+                }
+                Ok(None) => {}
+                Err(reason) => {
+                    let label = format!("deployment.{}.{}", object.namespace, object.name);
+                    observation.unread.insert(label, reason);
+                }
+            }
+        }
+        for object in &self.needs.statefulsets {
+            let read = self.workload("StatefulSet", &object.namespace, &object.name);
+            let key = Observation::key(&object.namespace, &object.name);
+            match read.await {
+                Ok(Some(facts)) => {
+                    observation.statefulsets.insert(key, facts);
+                }
+                Ok(None) => {}
+                Err(reason) => {
+                    let label = format!("statefulset.{}.{}", object.namespace, object.name);
+                    observation.unread.insert(label, reason);
+                }
+            }
+        }
+        for namespace in &self.needs.pods {
+            if let Err(reason) = self.pods(namespace, &mut observation).await {
+                observation
+                    .unread
+                    .insert(format!("pods.{namespace}"), reason);
+            }
+        }
+        observation.at_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        observation
+    }
+
+    async fn workload(
+        &self,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<WorkloadFacts>, String> {
+        let resource = resource::of_kind(kind).map_err(|error| error.to_string())?;
+        let object = limited(resource.get(&self.client, namespace, name)).await?;
+        object.as_ref().map(facts::workload).transpose()
+    }
+
+    async fn pods(&self, namespace: &str, into: &mut Observation) -> Result<(), String> {
+        let list = async |kind: &str| -> Result<Vec<Value>, String> {
+            let resource: &Resource = resource::of_kind(kind).map_err(|error| error.to_string())?;
+            limited(resource.list(&self.client, namespace)).await
+        };
+        let pods = list("Pod").await?;
+        let deployments: BTreeMap<String, String> = list("ReplicaSet")
+            .await?
+            .iter()
+            .filter_map(facts::deployment_of)
+            .collect();
+        for pod in &pods {
+            into.pods.push(facts::pod(pod, &deployments)?);
+        }
+        Ok(())
+    }
+}
+
+/// Reads until `judge` has an answer or the deadline has passed: the only wait on a cluster's symptoms. There is at
+/// least one reading.
+pub async fn until<T>(
+    observer: &Observer,
+    deadline: Instant,
+    mut judge: impl FnMut(&Observation) -> Option<T>,
+) -> Option<T> {
+    loop {
+        let observation = observer.read().await;
+        if let Some(answer) = judge(&observation) {
+            return Some(answer);
+        }
+        let now = Instant::now();
+        if now >= deadline {
+            return None;
+        }
+        tokio::time::sleep_until(deadline.min(now + POLL)).await;
+    }
+}
+
+async fn limited<T>(request: impl Future<Output = Result<T, ClusterError>>) -> Result<T, String> {
+    match tokio::time::timeout(REQUEST_LIMIT, request).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", REQUEST_LIMIT.as_secs())),
+    }
+}
