@@ -21,6 +21,7 @@ pub mod read;
 pub mod request;
 pub mod selector;
 pub mod status;
+pub mod typed;
 pub mod validate;
 pub mod watch;
 pub mod write;

@@ -14,6 +14,7 @@ use crate::embedded::api::read::{self, ListOptions, Page};
 use crate::embedded::api::request::{self, Query, Route, Target};
 use crate::embedded::api::selector::{Fields, Labels};
 use crate::embedded::api::status::{self, Status};
+use crate::embedded::api::typed::{self, FieldValidation};
 use crate::embedded::api::watch;
 use crate::embedded::api::write::{self, Part, Place, WriteOptions};
 use crate::embedded::cluster::Shared;
@@ -131,17 +132,17 @@ fn list_answer(call: &Call, page: &Page, selective: bool) -> Response<Body> {
 }
 
 fn create(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
-    let object = body_object(call)?;
+    let (object, warnings) = body_object(call)?;
     let options = write_options(call);
     let Target {
         kind, namespace, ..
     } = &call.target;
     let stored = shared.with(|world| write::create(world, *kind, namespace, object, &options))?;
-    Ok(json_answer(StatusCode::CREATED, &stored))
+    Ok(warned(json_answer(StatusCode::CREATED, &stored), &warnings))
 }
 
 fn update(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Status> {
-    let object = body_object(call)?;
+    let (object, warnings) = body_object(call)?;
     let options = write_options(call);
     let Target {
         kind,
@@ -151,7 +152,7 @@ fn update(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, St
     } = &call.target;
     let stored = shared
         .with(|world| write::update(world, *kind, namespace, name, part, object, &options))?;
-    Ok(json_answer(StatusCode::OK, &stored))
+    Ok(warned(json_answer(StatusCode::OK, &stored), &warnings))
 }
 
 fn watch(shared: &Arc<Shared>, call: &Call) -> Result<Response<Body>, Status> {
@@ -169,8 +170,15 @@ fn patch(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Sta
         name: &call.target.name,
         part,
     };
-    let stored = shared.with(|world| write::patch(world, &place, &patch, &options, |_| Ok(())))?;
-    Ok(json_answer(StatusCode::OK, &stored))
+    let validation = FieldValidation::parse(call.query.get("fieldValidation"))?;
+    let mut warnings = Vec::new();
+    let stored = shared.with(|world| {
+        write::patch(world, &place, &patch, &options, |object| {
+            warnings = typed::decode_patched(place.kind, object, &patch, validation)?;
+            Ok(())
+        })
+    })?;
+    Ok(warned(json_answer(StatusCode::OK, &stored), &warnings))
 }
 
 /// The patch of a body, in the form that its content type names.
@@ -291,14 +299,32 @@ pub fn write_options(call: &Call) -> WriteOptions {
     }
 }
 
-fn body_object(call: &Call) -> Result<Value, Status> {
-    let value: Value = serde_json::from_slice(&call.body)
-        .map_err(|error| Status::bad_request(error.to_string()))?;
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(Status::bad_request("the body is not an object"))
+/// The object of a body, decoded, and the warnings that its sender is to get.
+fn body_object(call: &Call) -> Result<(Value, Vec<String>), Status> {
+    let mut value: Value = serde_json::from_slice(&call.body).map_err(|error| {
+        Status::bad_request(format!(
+            "couldn't get version/kind; json parse error: {error}"
+        ))
+    })?;
+    if !value.is_object() {
+        return Err(Status::bad_request(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of type struct",
+        ));
     }
+    let validation = FieldValidation::parse(call.query.get("fieldValidation"))?;
+    let warnings = typed::decode_body(call.target.kind, &mut value, validation)?;
+    Ok((value, warnings))
+}
+
+/// Adds a warning header for each text.
+fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
+    for text in warnings {
+        let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = http::HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+    response
 }
 
 pub fn json_answer(code: StatusCode, body: &Value) -> Response<Body> {

@@ -135,6 +135,13 @@ impl Status {
         status
     }
 
+    /// A patch whose outcome does not decode: an unnamed object of no kind, as there.
+    pub fn bad_patched(error: &FieldError) -> Status {
+        let mut status = Status::bad_patch(format!(" \"\" is invalid: {error}"));
+        status.details.get_or_insert_default().causes = vec![error.cause()];
+        status
+    }
+
     /// Validation failures, joined as the real server joins them.
     pub fn invalid(kind: Kind, name: &str, errors: &[FieldError]) -> Status {
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
