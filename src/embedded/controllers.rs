@@ -7,11 +7,17 @@
 #[cfg(test)]
 mod bench;
 pub mod deployment;
+pub mod disruption;
 pub mod endpoints;
+mod garbage;
+pub mod namespace;
+pub mod nodes;
 pub mod object;
 pub mod pods;
+pub mod quota;
 pub mod replicaset;
 mod rollout;
+pub mod statefulset;
 mod triggers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +39,13 @@ const LONGEST_RETRY: Duration = Duration::from_secs(1000);
 pub enum Controller {
     Deployment,
     ReplicaSet,
+    StatefulSet,
     Endpoints,
+    Disruption,
+    Quota,
+    Namespace,
+    Garbage,
+    Node,
 }
 
 /// One object of one controller.
@@ -52,6 +64,8 @@ pub enum Work {
     /// A key that asked to be called at a time.
     Wake(Key),
     ExpireEvents,
+    /// The nodes' kubelets report that they live.
+    Heartbeat,
 }
 
 /// Queues and memories of the controllers.
@@ -63,10 +77,15 @@ pub struct State {
     wakes: BTreeMap<Key, Time>,
     /// Failed attempts in a row.
     failures: BTreeMap<Key, u32>,
+    /// Nodes whose kubelet does not report.
+    silent: BTreeSet<String>,
+    /// Nodes whose kubelet has noticed that they are cordoned.
+    cordoned: BTreeSet<String>,
 }
 
 pub fn on_change(world: &mut World, change: &Change) {
     triggers::on_change(world, change);
+    garbage::on_change(world, change);
 }
 
 pub fn work(world: &mut World, work: Work) {
@@ -82,6 +101,7 @@ pub fn work(world: &mut World, work: Work) {
             reconcile(world, &key);
         }
         Work::ExpireEvents => events::expire(world),
+        Work::Heartbeat => nodes::heartbeat(world),
     }
 }
 
@@ -89,7 +109,13 @@ fn reconcile(world: &mut World, key: &Key) {
     match key.controller {
         Controller::Deployment => deployment::reconcile(world, key),
         Controller::ReplicaSet => replicaset::reconcile(world, key),
+        Controller::StatefulSet => statefulset::reconcile(world, key),
         Controller::Endpoints => endpoints::reconcile(world, key),
+        Controller::Disruption => disruption::reconcile(world, key),
+        Controller::Quota => quota::reconcile(world, key),
+        Controller::Namespace => namespace::reconcile(world, key),
+        Controller::Garbage => garbage::reconcile(world, key),
+        Controller::Node => nodes::reconcile(world, key),
     }
 }
 

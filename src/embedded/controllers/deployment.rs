@@ -2,7 +2,7 @@
 //!
 //! How many pods each ReplicaSet may have stands in `rollout`.
 
-pub(super) use revision::{old_pods_left, sync_or_create};
+pub(super) use revision::{old_pods_left, safe_hash, sync_or_create};
 
 mod revision;
 mod status;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::embedded::controllers::object::{
-    controller, items, map_selects, name, namespace, selects,
+    controller, deleting, items, map_selects, name, namespace, selects,
 };
 use crate::embedded::controllers::{Controller, enqueue, pods};
 use crate::embedded::kind::Kind;
@@ -12,28 +12,63 @@ use crate::embedded::world::World;
 
 /// Queues what a change concerns.
 pub(super) fn on_change(world: &mut World, change: &Change) {
+    let object = &change.object;
+    let own = match change.kind {
+        Kind::Event | Kind::Lease => return,
+        Kind::Deployment => Some(Controller::Deployment),
+        Kind::StatefulSet => Some(Controller::StatefulSet),
+        Kind::Service => Some(Controller::Endpoints),
+        Kind::PodDisruptionBudget => Some(Controller::Disruption),
+        Kind::ResourceQuota => Some(Controller::Quota),
+        Kind::Namespace => Some(Controller::Namespace),
+        Kind::Node => Some(Controller::Node),
+        _ => None,
+    };
+    if let Some(controller) = own
+        && beyond_status(change)
+    {
+        enqueue(world, controller, namespace(object), name(object));
+    }
     match change.kind {
         Kind::Pod => pod_changed(world, change),
-        Kind::Deployment if beyond_status(change) => {
-            let object = &change.object;
-            enqueue(
-                world,
-                Controller::Deployment,
-                namespace(object),
-                name(object),
-            );
-        }
         Kind::ReplicaSet => replicaset_changed(world, change),
-        Kind::Service => {
-            let object = &change.object;
-            enqueue(
-                world,
-                Controller::Endpoints,
-                namespace(object),
-                name(object),
-            );
-        }
         _ => {}
+    }
+    if change.kind == Kind::Deployment || change.kind == Kind::StatefulSet {
+        budgets(
+            world,
+            namespace(object),
+            &object["spec"]["template"]["metadata"]["labels"],
+        );
+    }
+    if change.what != ChangeKind::Modified || change.kind == Kind::Pod {
+        counted(world, change);
+    }
+}
+
+/// Queues the quotas of the namespace, and the namespace itself where something it must hold has gone.
+fn counted(world: &mut World, change: &Change) {
+    let ns = namespace(&change.object);
+    if let (ChangeKind::Modified, Some(old)) = (change.what, &change.old)
+        && pods::finished(old) == pods::finished(&change.object)
+    {
+        return;
+    }
+    let quotas: Vec<String> = world
+        .store
+        .within(Kind::ResourceQuota, ns)
+        .map(|quota| name(quota).to_owned())
+        .collect();
+    for quota in quotas {
+        enqueue(world, Controller::Quota, ns, &quota);
+    }
+    let required = matches!(change.kind, Kind::ServiceAccount | Kind::ConfigMap);
+    let closing = world
+        .store
+        .get(Kind::Namespace, "", ns)
+        .is_some_and(|stored| deleting(stored));
+    if change.what == ChangeKind::Deleted && (required || closing) {
+        enqueue(world, Controller::Namespace, "", ns);
     }
 }
 
@@ -43,6 +78,9 @@ fn beyond_status(change: &Change) -> bool {
         return true;
     };
     if change.what == ChangeKind::Deleted {
+        return true;
+    }
+    if old["spec"] != change.object["spec"] {
         return true;
     }
     let (old, new) = (&old["metadata"], &change.object["metadata"]);
@@ -98,8 +136,22 @@ fn pod_changed(world: &mut World, change: &Change) {
     }
 }
 
-/// Queues the services that select these labels.
+/// Queues the disruption budgets that select these labels.
+fn budgets(world: &mut World, ns: &str, labels: &Value) {
+    let budgets: Vec<String> = world
+        .store
+        .within(Kind::PodDisruptionBudget, ns)
+        .filter(|budget| selects(&budget["spec"]["selector"], labels))
+        .map(|budget| name(budget).to_owned())
+        .collect();
+    for budget in budgets {
+        enqueue(world, Controller::Disruption, ns, &budget);
+    }
+}
+
+/// Queues the services and budgets that select these labels.
 fn selecting(world: &mut World, ns: &str, labels: &Value) {
+    budgets(world, ns, labels);
     let services: Vec<String> = world
         .store
         .within(Kind::Service, ns)
@@ -121,11 +173,15 @@ fn owner_of_pod(world: &mut World, pod: &Value, what: ChangeKind) {
         return;
     };
     let owner_name = owner["name"].as_str().unwrap_or_default().to_owned();
-    if owner["kind"].as_str() == Some("ReplicaSet") {
-        enqueue(world, Controller::ReplicaSet, ns, &owner_name);
-        if what == ChangeKind::Deleted {
-            recreating(world, ns, &owner_name);
+    match owner["kind"].as_str() {
+        Some("ReplicaSet") => {
+            enqueue(world, Controller::ReplicaSet, ns, &owner_name);
+            if what == ChangeKind::Deleted {
+                recreating(world, ns, &owner_name);
+            }
         }
+        Some("StatefulSet") => enqueue(world, Controller::StatefulSet, ns, &owner_name),
+        _ => {}
     }
 }
 
@@ -155,7 +211,10 @@ fn orphan(world: &mut World, pod: &Value) {
         return;
     }
     let ns = namespace(pod);
-    for (kind, controller) in [(Kind::ReplicaSet, Controller::ReplicaSet)] {
+    for (kind, controller) in [
+        (Kind::ReplicaSet, Controller::ReplicaSet),
+        (Kind::StatefulSet, Controller::StatefulSet),
+    ] {
         let matching: Vec<String> = world
             .store
             .within(kind, ns)
