@@ -226,11 +226,10 @@ fn balanced(query: &str) -> Result<(), usize> {
             '(' => open.push((')', at)),
             '[' => open.push((']', at)),
             '{' => open.push(('}', at)),
-            ')' | ']' | '}' => {
-                if open.pop().is_none_or(|(expected, _)| expected != c) {
-                    return Err(at);
-                }
-            }
+            ')' | ']' | '}' => match open.pop() {
+                Some((expected, _)) if expected == c => {}
+                _ => return Err(at),
+            },
             _ => {}
         }
     }
