@@ -1,3 +1,5 @@
+//! What one observation says about a condition, missing and late objects included.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The published expressions parse; the others are refused with a column.
+
 use proptest::prelude::*;
 
 use super::*;

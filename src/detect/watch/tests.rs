@@ -1,3 +1,5 @@
+//! Sequences of readings: stretches, unknown readings, regressions, faults that show.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! What is compiled in loads, and a workspace overrides it.
+
 use super::*;
 use crate::scenario::model::{FRAMEWORK_ERROR, Status, Tier};
 

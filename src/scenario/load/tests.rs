@@ -1,1 +1,1 @@
-
+//! Whole scenario files, loaded and refused.

@@ -1,3 +1,5 @@
+//! Mutations parse to typed values or are refused with a column.
+
 use proptest::prelude::*;
 use serde_json::json;
 

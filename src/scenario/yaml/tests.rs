@@ -1,3 +1,5 @@
+//! Forms of YAML text that load alike, and those that are refused with their place.
+
 use proptest::prelude::*;
 
 use super::*;
