@@ -6,10 +6,12 @@
 
 #[cfg(test)]
 mod bench;
+pub mod claim;
 pub mod deployment;
 pub mod disruption;
 pub mod endpoints;
 mod garbage;
+mod job;
 pub mod namespace;
 pub mod nodes;
 pub mod object;
@@ -40,6 +42,8 @@ pub enum Controller {
     Deployment,
     ReplicaSet,
     StatefulSet,
+    Job,
+    Claim,
     Endpoints,
     Disruption,
     Quota,
@@ -110,6 +114,8 @@ fn reconcile(world: &mut World, key: &Key) {
         Controller::Deployment => deployment::reconcile(world, key),
         Controller::ReplicaSet => replicaset::reconcile(world, key),
         Controller::StatefulSet => statefulset::reconcile(world, key),
+        Controller::Job => job::reconcile(world, key),
+        Controller::Claim => claim::reconcile(world, key),
         Controller::Endpoints => endpoints::reconcile(world, key),
         Controller::Disruption => disruption::reconcile(world, key),
         Controller::Quota => quota::reconcile(world, key),

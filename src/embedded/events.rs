@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::embedded::bootstrap::NODE;
 use crate::embedded::controllers;
 use crate::embedded::kind::Kind;
 use crate::embedded::time::Time;
@@ -127,7 +128,6 @@ pub fn record(world: &mut World, event: NewEvent<'_>) {
             stored["count"] = count.into();
             stored["lastTimestamp"] = now.seconds_text().into();
             stored["message"] = message.as_str().into();
-            stored["involvedObject"]["resourceVersion"] = about["resourceVersion"].clone();
         });
     if !known {
         let mut source = json!({"component": event.component});
@@ -190,7 +190,7 @@ pub fn record_scheduler(world: &mut World, event: SchedulerEvent<'_>) {
         "eventTime": now.micros_text(),
         "action": event.action,
         "reportingComponent": "default-scheduler",
-        "reportingInstance": format!("default-scheduler-{}", crate::embedded::bootstrap::NODE),
+        "reportingInstance": format!("default-scheduler-{NODE}"),
     });
     store(world, stored);
     if event.warning {

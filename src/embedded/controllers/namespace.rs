@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::embedded::api::delete::{self, DeleteOptions};
 use crate::embedded::api::write::{self, WriteOptions};
-use crate::embedded::controllers::object::{deleting, items, name};
-use crate::embedded::controllers::{Key, pods};
+use crate::embedded::controllers::object::{deleting, items, name, time};
+use crate::embedded::controllers::{Key, pods, wake_at};
 use crate::embedded::kind::{KINDS, Kind};
 use crate::embedded::world::World;
+
+/// How long the contents of a deleted namespace are left alone, so that requests under way can end.
+const DELETION_DELAY: Duration = Duration::from_secs(5);
 
 const ROOT_CERTIFICATE: &str = "kube-root-ca.crt";
 
@@ -52,7 +56,13 @@ pub(super) fn reconcile(world: &mut World, key: &Key) {
         return;
     };
     if deleting(&namespace) {
-        terminate(world, &namespace);
+        let began = time(&namespace["metadata"]["deletionTimestamp"]).unwrap_or_default();
+        let due = began + DELETION_DELAY;
+        if due > world.now() {
+            wake_at(world, key, due);
+        } else {
+            terminate(world, &namespace);
+        }
         return;
     }
     let options = WriteOptions::of(pods::MANAGER);

@@ -17,6 +17,8 @@ pub(super) fn on_change(world: &mut World, change: &Change) {
         Kind::Event | Kind::Lease => return,
         Kind::Deployment => Some(Controller::Deployment),
         Kind::StatefulSet => Some(Controller::StatefulSet),
+        Kind::Job => Some(Controller::Job),
+        Kind::PersistentVolumeClaim => Some(Controller::Claim),
         Kind::Service => Some(Controller::Endpoints),
         Kind::PodDisruptionBudget => Some(Controller::Disruption),
         Kind::ResourceQuota => Some(Controller::Quota),
@@ -31,6 +33,7 @@ pub(super) fn on_change(world: &mut World, change: &Change) {
     }
     match change.kind {
         Kind::Pod => pod_changed(world, change),
+        Kind::PersistentVolume if change.what != ChangeKind::Deleted => claims(world, None),
         Kind::ReplicaSet => replicaset_changed(world, change),
         _ => {}
     }
@@ -122,6 +125,9 @@ fn pod_changed(world: &mut World, change: &Change) {
         return;
     }
     owner_of_pod(world, pod, change.what);
+    if change.what == ChangeKind::Added {
+        claims(world, Some(pod));
+    }
     if let Some(old) = &change.old
         && old["metadata"]["ownerReferences"] != pod["metadata"]["ownerReferences"]
     {
@@ -181,7 +187,29 @@ fn owner_of_pod(world: &mut World, pod: &Value, what: ChangeKind) {
             }
         }
         Some("StatefulSet") => enqueue(world, Controller::StatefulSet, ns, &owner_name),
+        Some("Job") => enqueue(world, Controller::Job, ns, &owner_name),
         _ => {}
+    }
+}
+
+/// Queues the claims that a new pod mounts, or all that wait for a volume.
+fn claims(world: &mut World, pod: Option<&Value>) {
+    let mounted = |claim: &Value| {
+        pod.is_none_or(|pod| {
+            namespace(pod) == namespace(claim)
+                && items(&pod["spec"]["volumes"])
+                    .iter()
+                    .any(|v| v["persistentVolumeClaim"]["claimName"] == name(claim))
+        })
+    };
+    let waiting: Vec<(String, String)> = world
+        .store
+        .all(Kind::PersistentVolumeClaim)
+        .filter(|claim| claim["status"]["phase"] != "Bound" && mounted(claim))
+        .map(|claim| (namespace(claim).to_owned(), name(claim).to_owned()))
+        .collect();
+    for (ns, claim) in waiting {
+        enqueue(world, Controller::Claim, &ns, &claim);
     }
 }
 

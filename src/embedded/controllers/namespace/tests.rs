@@ -29,7 +29,7 @@ fn a_deleted_namespace_empties_and_goes() {
     bench.run(1);
     let options = DeleteOptions::default();
     delete::delete(&mut bench.world, Kind::Namespace, "", NS, &options).unwrap();
-    bench.run(1);
+    bench.run(7);
     assert!(bench.world.store.get(Kind::Namespace, "", NS).is_none());
     assert!(bench.list(Kind::Pod).is_empty());
     assert!(bench.list(Kind::Event).is_empty());
@@ -45,7 +45,7 @@ fn a_namespace_that_something_holds_says_what() {
     bench.run(1);
     let options = DeleteOptions::default();
     delete::delete(&mut bench.world, Kind::Namespace, "", NS, &options).unwrap();
-    bench.run(1);
+    bench.run(7);
     let namespace = bench.world.store.get(Kind::Namespace, "", NS).unwrap();
     assert_eq!(namespace["status"]["phase"], "Terminating");
     let conditions = items(&namespace["status"]["conditions"]);

@@ -1,0 +1,90 @@
+//! Behaviour of the Job controller.
+
+use serde_json::{Value, json};
+
+use crate::embedded::controllers::bench::{Bench, NS};
+use crate::embedded::controllers::object::{items, name};
+use crate::embedded::kind::Kind;
+
+fn bench(spec: Value) -> Bench {
+    let mut bench = Bench::new();
+    let mut spec = spec;
+    spec["template"] = json!({
+        "metadata": {"labels": {"app": "nightly"}},
+        "spec": {
+            "schedulerName": "none",
+            "restartPolicy": "Never",
+            "containers": [{"name": "j", "image": "one"}],
+        },
+    });
+    let job = json!({"metadata": {"name": "nightly", "namespace": NS}, "spec": spec});
+    bench.create(Kind::Job, job);
+    bench
+}
+
+/// Ends every pod that runs.
+fn finish(bench: &mut Bench, phase: &str) {
+    let now = bench.world.now().seconds_text();
+    for pod in bench.list(Kind::Pod) {
+        if pod["status"]["phase"] == "Running" {
+            bench.update(Kind::Pod, name(&pod), |p| {
+                p["status"] = json!({"phase": phase, "containerStatuses":
+                    [{"name": "j", "state": {"terminated": {"exitCode": 3, "finishedAt": now}}}]});
+            });
+        }
+    }
+}
+
+fn step(bench: &mut Bench, seconds: u64, phase: &str) {
+    for _ in 0..seconds {
+        // The stand-in makes finished pods run again; only the first state counts here.
+        bench
+            .world
+            .run_until(bench.world.now() + std::time::Duration::from_secs(1));
+        let new: Vec<Value> = bench.list(Kind::Pod);
+        for pod in new.iter().filter(|pod| pod["status"]["phase"] != "Failed") {
+            if pod["status"]["phase"] != "Succeeded" {
+                bench.update(Kind::Pod, name(pod), |p| {
+                    p["status"]["phase"] = json!("Running")
+                });
+            }
+        }
+        finish(bench, phase);
+    }
+}
+
+#[test]
+fn a_failing_job_backs_off_and_gives_up_at_its_limit() {
+    let mut bench = bench(json!({"backoffLimit": 2, "completions": 1, "parallelism": 1}));
+    step(&mut bench, 5, "Failed");
+    assert_eq!(bench.list(Kind::Pod).len(), 1);
+    step(&mut bench, 10, "Failed");
+    assert_eq!(bench.list(Kind::Pod).len(), 2);
+    step(&mut bench, 30, "Failed");
+    assert_eq!(bench.list(Kind::Pod).len(), 3);
+    let status = bench.get(Kind::Job, "nightly")["status"].clone();
+    assert_eq!(status["failed"], 3);
+    assert_eq!(status.get("active"), None);
+    let conditions = items(&status["conditions"]);
+    assert_eq!(conditions[0]["type"], "FailureTarget");
+    assert_eq!(conditions[1]["type"], "Failed");
+    assert_eq!(
+        conditions[1]["message"],
+        "Job has reached the specified backoff limit"
+    );
+    let reasons: Vec<String> = bench.events("Job").into_iter().map(|e| e.0).collect();
+    assert_eq!(reasons.last().unwrap(), "BackoffLimitExceeded");
+    let labels = bench.list(Kind::Pod)[0]["metadata"]["labels"].clone();
+    assert_eq!(labels["job-name"], "nightly");
+}
+
+#[test]
+fn a_job_is_complete_when_enough_pods_have_succeeded() {
+    let mut bench = bench(json!({"backoffLimit": 2, "completions": 2, "parallelism": 1}));
+    step(&mut bench, 4, "Succeeded");
+    let status = bench.get(Kind::Job, "nightly")["status"].clone();
+    assert_eq!(status["succeeded"], 2);
+    assert_eq!(items(&status["conditions"])[1]["type"], "Complete");
+    assert!(status["completionTime"].is_string());
+    assert_eq!(bench.list(Kind::Pod).len(), 2);
+}
