@@ -28,4 +28,6 @@ pub mod cluster;
 pub mod inject;
 pub mod observe;
 
+pub mod run;
+
 pub mod cli;

@@ -4,7 +4,7 @@
 //! status, revisions, assigned addresses, pods of workloads) is left out; every field that a person can set counts.
 //! Values of Secrets and ConfigMaps enter as digests only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -336,21 +336,21 @@ fn unsettled(kind: &str, object: &Value) -> Option<String> {
     None
 }
 
-/// The dotted paths at which two values differ, the deepest that say it.
+/// The dotted paths at which two values differ, the deepest that say it, spelled as in scenario files.
 pub fn differing_paths(before: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
     match (before, after) {
-        (Value::Object(a), Value::Object(b)) => {
-            let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
-            keys.sort();
-            keys.dedup();
+        (Value::Object(_), Value::Object(_) | Value::Null) | (Value::Null, Value::Object(_)) => {
+            let keys: BTreeSet<&String> = [before, after]
+                .into_iter()
+                .filter_map(Value::as_object)
+                .flat_map(Map::keys)
+                .collect();
+            if keys.is_empty() && before != after {
+                found.push(at.to_owned());
+            }
             for key in keys {
-                let path = if at.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{at}.{key}")
-                };
                 let (old, new) = (&before[key.as_str()], &after[key.as_str()]);
-                differing_paths(old, new, &path, found);
+                differing_paths(old, new, &below(at, key), found);
             }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
@@ -360,6 +360,19 @@ pub fn differing_paths(before: &Value, after: &Value, at: &str, found: &mut Vec<
         }
         _ if before == after => {}
         _ => found.push(at.to_owned()),
+    }
+}
+
+/// The path of a key below a path; keys with dots or slashes stand in brackets and quotes.
+pub fn below(at: &str, key: &str) -> String {
+    let bare = !key.is_empty()
+        && key
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '$'));
+    match (bare, at.is_empty()) {
+        (true, true) => key.to_owned(),
+        (true, false) => format!("{at}.{key}"),
+        (false, _) => format!("{at}[{}]", Value::from(key)),
     }
 }
 

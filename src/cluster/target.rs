@@ -5,9 +5,13 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::HeaderValue;
 use http::header::USER_AGENT;
-use tower::util::MapRequest;
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use tower::BoxError;
+use tower::util::{BoxCloneSyncService, MapErr, MapRequest, MapResponse};
 
 use crate::embedded::cluster::{Cluster, ClusterConfig};
 use crate::embedded::image::Registry;
@@ -28,6 +32,13 @@ const OUR_USER_AGENT: HeaderValue =
 
 /// The Kubernetes release that the embedded cluster speaks as.
 const EMBEDDED_VERSION: &str = "v1.34.4";
+
+/// Answers Kubernetes paths, whatever cluster is behind it.
+pub type Service = BoxCloneSyncService<
+    http::Request<kube::client::Body>,
+    http::Response<UnsyncBoxBody<Bytes, BoxError>>,
+    BoxError,
+>;
 
 /// A cluster to run against. Must be made inside a tokio runtime.
 #[derive(Clone)]
@@ -53,10 +64,21 @@ impl Target {
         &self.cluster
     }
 
+    /// Whether the cluster ends with this process, so that nothing is left of it after a crash.
+    pub fn ends_with_process(&self) -> bool {
+        true
+    }
+
+    /// The service that answers Kubernetes paths, for a client with a layer around it.
+    pub fn service(&self) -> Service {
+        let answers = MapResponse::new(self.cluster.router(), boxed);
+        BoxCloneSyncService::new(MapErr::new(answers, BoxError::from))
+    }
+
     /// A client for our own work.
     pub fn client(&self) -> kube::Client {
         let service = MapRequest::new(
-            self.cluster.router(),
+            self.service(),
             |mut request: http::Request<kube::client::Body>| {
                 request.headers_mut().insert(USER_AGENT, OUR_USER_AGENT);
                 request
@@ -76,4 +98,13 @@ impl Target {
     pub fn now_text(&self) -> String {
         self.cluster.now().seconds_text()
     }
+}
+
+/// Gives the body a type that does not name the server below.
+fn boxed<B>(response: http::Response<B>) -> http::Response<UnsyncBoxBody<Bytes, BoxError>>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    response.map(|body| body.map_err(Into::into).boxed_unsync())
 }

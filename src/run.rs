@@ -1,0 +1,154 @@
+//! One run: break a cluster in a known way, let an agent respond, watch, take it back, and leave exactly one record.
+//!
+//! [`once`] drives the stages of `stage`; each stage stands in a file of its own. Nothing in here prints: what happens
+//! is told as [`event::Event`]s. Scores are computed from the finished record and never enter it.
+
+pub mod changes;
+pub mod event;
+pub mod fault;
+pub mod identity;
+pub mod past;
+pub mod prepare;
+pub mod recover;
+pub mod restore;
+pub mod stage;
+pub mod summary;
+pub mod verdict;
+pub mod work;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::agent::Agent;
+use crate::cluster::target::Target;
+use crate::embed::Embedder;
+use crate::experience::learner::{Learner, Lesson};
+use crate::experience::policy::Policy;
+use crate::experience::snapshot::Snapshot;
+use crate::ids::Seed;
+use crate::inject::journal::JournalEntry;
+use crate::record::{Record, RunState, Source};
+use crate::run::event::Event;
+use crate::scenario::model::{Rubric, Scenario, Vocabulary};
+use crate::score::{self, Review, Score};
+use crate::store::{Batch, Store, StoreError};
+
+/// How long the healthy state must hold before a fault: two to five probe periods of the usual 2 to 5 s.
+pub const HEALTHY_SOAK_S: u32 = 10;
+/// How long the healthy state may take to come. The workloads are at rest already; this covers a probe that flickers.
+pub const HEALTHY_DEADLINE: Duration = Duration::from_secs(60);
+/// How long a fault may take to show. The slowest of the recorded ones (a liveness probe behind a 30 s grace period)
+/// shows within 70 s.
+pub const MANIFEST_DEADLINE: Duration = Duration::from_secs(120);
+/// How long the verdict is checked again after the agent's credential is dead.
+pub const SETTLE: Duration = Duration::from_secs(30);
+/// The embedded cluster's age when a run begins, so that nothing looks as if made for the occasion.
+pub const MIN_AGE: Duration = Duration::from_secs(600);
+/// The age varies with the seed by up to this much.
+pub const AGE_SPREAD: Duration = Duration::from_secs(600);
+
+/// What runs share. Read-only and shared by threads; the snapshot makes that repetitions never see each other.
+pub struct Setting {
+    pub store: Arc<Store>,
+    pub vocabulary: Arc<Vocabulary>,
+    pub rubric: Rubric,
+    pub embedder: Arc<dyn Embedder>,
+    pub policy: Policy,
+    pub snapshot: Arc<Snapshot>,
+    /// Whether postmortems may be served to later runs at once.
+    pub learn: bool,
+    /// Turns true when the user wants to stop.
+    pub interrupted: watch::Receiver<bool>,
+}
+
+/// One run to be done.
+#[derive(Clone)]
+pub struct Order {
+    pub scenario: Arc<Scenario>,
+    pub seed: Seed,
+    /// Whether a valid qualification of the scenario on this kind of cluster is known.
+    pub qualified: bool,
+}
+
+/// A finished run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    pub record: Record,
+    /// Nothing for framework errors.
+    pub score: Option<Score>,
+}
+
+/// Runs once on a target and keeps the record. The record is in the store when this returns; only a store that cannot
+/// be written is an error, and then the finished run comes back with it.
+pub async fn once(
+    setting: &Setting,
+    order: &Order,
+    agent: &dyn Agent,
+    target: &Target,
+    emit: &mut dyn FnMut(Event),
+) -> Result<Finished, (StoreError, Box<Finished>)> {
+    let (record, proven) = stage::drive(setting, order, agent, target, emit).await;
+    let score = score::score(
+        &order.scenario,
+        &record,
+        &setting.rubric,
+        &setting.vocabulary,
+    )
+    .ok();
+    let finished = Finished { record, score };
+    match keep(setting, order, &finished, proven) {
+        Ok(()) => Ok(finished),
+        Err(error) => Err((error, Box::new(finished))),
+    }
+}
+
+/// Record, postmortem and the end of the journal entry in one commit: after a crash there is either the entry, and the
+/// undo can be done, or the finished run.
+fn keep(
+    setting: &Setting,
+    order: &Order,
+    finished: &Finished,
+    proven: Proven,
+) -> Result<(), StoreError> {
+    let record = &finished.record;
+    let mut batch = Batch::default();
+    batch.record(record)?;
+    if proven == Proven::Restored {
+        batch.journal_erase(record.run_id.as_str());
+    }
+    if let (Some(score), Some(postmortem)) = (&finished.score, &record.postmortem)
+        && record.state == RunState::Scored
+    {
+        let lesson = Lesson {
+            postmortem: postmortem.clone(),
+            source: Source::Scenario,
+            outcome: score.outcome,
+            mechanism: order.scenario.mechanism.clone(),
+            scenario_id: Some(record.scenario_id.clone()),
+            run_id: Some(record.run_id.clone()),
+            recorded_at: record.ran_at.clone(),
+            quarantined: !setting.learn,
+            review: score.review.contains(&Review::ChannelDisagreement),
+        };
+        let learner = Learner::new(setting.store.clone(), setting.embedder.clone());
+        // An account that the base does not take stays in the record; the run counts all the same.
+        let _ = learner.learn_into(lesson, &mut batch);
+    }
+    setting.store.write(&batch).map(drop)
+}
+
+/// Whether the journal entry of a run may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proven {
+    /// There is no entry, or the cluster is proven to be as it was (or is no more).
+    Restored,
+    /// Something may be left: the entry stays for `recover`.
+    Open,
+}
+
+/// Puts the entry of a fault on disk before the fault is written.
+fn journal(setting: &Setting, entry: &JournalEntry) -> Result<(), StoreError> {
+    entry.put(&setting.store)
+}

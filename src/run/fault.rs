@@ -1,0 +1,99 @@
+//! The stages of the fault: planned, journaled, written, and seen to show.
+
+use tokio::time::Instant;
+
+use crate::cluster::resource;
+use crate::detect::watch::Manifest;
+use crate::inject;
+use crate::inject::journal::{JournalEntry, Place};
+use crate::observe;
+use crate::record::FrameworkCode;
+use crate::run::event::Event;
+use crate::run::stage::{Failed, Run, Stage};
+use crate::run::{MANIFEST_DEADLINE, Proven, journal};
+
+impl Run<'_> {
+    /// Reads and plans; the entry is on disk before the first write.
+    pub(super) async fn inject(&mut self) -> Result<Stage, Failed> {
+        let now = self.target.now_text();
+        let mut plan = inject::plan(&self.client, &self.order.scenario.injector, &now)
+            .await
+            .map_err(|error| Failed::because(error.code(), &error))?;
+        for warning in plan.warnings.drain(..) {
+            (self.emit)(Event::Notice { text: warning });
+        }
+        self.write_ahead(&plan).await?;
+        self.proven = Proven::Open;
+        let planned = plan.clone();
+        // From here on the plan is what the undo goes by, whatever happens to this stage.
+        self.plan = Some(plan.clone());
+        let written = inject::write::apply(&self.client, &mut plan).await;
+        if plan != planned {
+            // The server stored other spellings than foreseen; the undo must know them.
+            self.plan = Some(plan.clone());
+            self.write_ahead(&plan).await?;
+        }
+        written.map_err(|error| Failed::because(error.code(), &error))?;
+        Ok(Stage::Manifest)
+    }
+
+    async fn write_ahead(&self, plan: &inject::change::Plan) -> Result<(), Failed> {
+        let place = Place {
+            cluster_uid: cluster_uid(&self.client)
+                .await
+                .map_err(|error| Failed::because(FrameworkCode::ClusterUnreachable, &error))?,
+            ends_with_process: self.target.ends_with_process(),
+        };
+        let entry = JournalEntry::new(
+            self.record.run_id.clone(),
+            self.order.scenario.id.clone(),
+            place,
+            plan.clone(),
+        );
+        journal(self.setting, &entry)
+            .map_err(|error| Failed::because(FrameworkCode::StoreUnavailable, &error))
+    }
+
+    /// Waits for the scenario's symptom; never for a rollout, which the fault may prevent.
+    pub(super) async fn manifest(&mut self) -> Result<Stage, Failed> {
+        let scenario = &self.order.scenario;
+        let mut manifest = Manifest::new(&scenario.manifest_when, &scenario.detector.fixed_when);
+        let deadline = Instant::now() + MANIFEST_DEADLINE;
+        observe::until(&self.observer, deadline, |observation| {
+            manifest.feed(observation);
+            let decided = manifest.shown_ms().is_some() || !manifest.unevaluable().is_empty();
+            decided.then_some(())
+        })
+        .await;
+        let unevaluable = manifest.unevaluable();
+        if !unevaluable.is_empty() {
+            return Err(Failed::new(
+                FrameworkCode::DetectorUnevaluable,
+                unevaluable.join("; "),
+            ));
+        }
+        if manifest.shown_ms().is_none() {
+            return Err(Failed::new(
+                FrameworkCode::FaultNotManifest,
+                format!(
+                    "not shown within {} s: {}",
+                    MANIFEST_DEADLINE.as_secs(),
+                    manifest.missing().join("; ")
+                ),
+            ));
+        }
+        self.record.injected = true;
+        Ok(Stage::Work)
+    }
+}
+
+/// The identity of a cluster: the uid of its `kube-system` namespace.
+pub(super) async fn cluster_uid(
+    client: &kube::Client,
+) -> Result<String, crate::cluster::ClusterError> {
+    let resource = resource::of_kind("Namespace")?;
+    let namespace = resource.get(client, "", "kube-system").await?;
+    Ok(namespace
+        .and_then(|object| object["metadata"]["uid"].as_str().map(str::to_owned))
+        .unwrap_or_default())
+}

@@ -1,0 +1,61 @@
+//! Ids of a run, derived from what determines it: equal runs have equal ids, in any workspace and on any day.
+
+use sha2::{Digest, Sha256};
+
+use crate::agent::Agent;
+use crate::ids::{RunId, Seed};
+use crate::run::{Order, Setting};
+
+/// Letters of the digest in a run id; 2^40 variants of one scenario and seed.
+const DIGEST_LETTERS: usize = 10;
+
+/// `<scenario>-<seed>-<digest>`; the digest covers the scenario's text, the agent and what retrieval may serve.
+pub fn run_id(setting: &Setting, order: &Order, agent: &dyn Agent) -> RunId {
+    let scenario = &order.scenario;
+    let policy = &setting.policy;
+    let mut hash = Sha256::new();
+    for part in [
+        scenario.sha256.as_str(),
+        agent.name(),
+        agent.version(),
+        setting.embedder.identity().as_str(),
+        setting.snapshot.content_hash(),
+        &format!("{policy:?}"),
+        env!("CARGO_PKG_VERSION"),
+    ] {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    let digest = hex::encode(hash.finalize());
+    RunId::new(format!(
+        "{}-{}-{}",
+        scenario.id,
+        order.seed,
+        &digest[..DIGEST_LETTERS]
+    ))
+}
+
+/// `<scenario>-<uuid>`, the uuid a version 4 from the seed.
+pub fn incident_id(order: &Order) -> String {
+    let mut bytes = [0u8; 16];
+    for (half, index) in bytes.chunks_mut(8).zip(0..) {
+        half.copy_from_slice(&order.seed.child("incident", index).0.to_be_bytes());
+    }
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex = hex::encode(bytes);
+    format!(
+        "{}-{}-{}-{}-{}-{}",
+        order.scenario.id,
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
+}
+
+/// The seed of a repetition: the base seed counted up, so that any one of them can be run again by itself.
+pub fn repetition_seed(base: Seed, repetition: u64) -> Seed {
+    Seed(base.0.wrapping_add(repetition))
+}

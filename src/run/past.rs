@@ -1,0 +1,76 @@
+//! Retrieval as a run's agent sees it: a snapshot fixed at the start, under the arm's policy, with a log.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::agent::PastIncidents;
+use crate::embed::Embedder;
+use crate::experience::policy::Policy;
+use crate::experience::snapshot::Snapshot;
+use crate::record::{Exemplar, Retrieval};
+
+/// Retrievals of one run that are kept and answered; an agent that asks more often is in a loop.
+pub const MAX_RETRIEVALS: usize = 200;
+
+/// Serves past incidents and notes what was served.
+pub struct ServedPast {
+    snapshot: Arc<Snapshot>,
+    embedder: Arc<dyn Embedder>,
+    policy: Policy,
+    started: Instant,
+    log: RefCell<Vec<Retrieval>>,
+}
+
+impl ServedPast {
+    /// Times of retrievals count from `started`.
+    pub fn new(
+        snapshot: Arc<Snapshot>,
+        embedder: Arc<dyn Embedder>,
+        policy: Policy,
+        started: Instant,
+    ) -> ServedPast {
+        ServedPast {
+            snapshot,
+            embedder,
+            policy,
+            started,
+            log: RefCell::default(),
+        }
+    }
+
+    /// Every retrieval so far, in order.
+    pub fn log(&self) -> Vec<Retrieval> {
+        self.log.borrow().clone()
+    }
+}
+
+impl PastIncidents for ServedPast {
+    fn similar_to(&self, text: &str) -> Vec<Exemplar> {
+        if self.log.borrow().len() >= MAX_RETRIEVALS {
+            return Vec::new();
+        }
+        let found = self
+            .snapshot
+            .similar_to(self.embedder.as_ref(), text, &self.policy);
+        let mut entry = Retrieval {
+            at_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            query: text.to_owned(),
+            served: Vec::new(),
+            error: None,
+        };
+        let exemplars = match found {
+            Ok(hits) => {
+                entry.served = hits.iter().map(|hit| hit.served()).collect();
+                hits.iter().map(|hit| hit.exemplar()).collect()
+            }
+            Err(error) => {
+                entry.error = Some(error.to_string());
+                Vec::new()
+            }
+        };
+        self.log.borrow_mut().push(entry);
+        exemplars
+    }
+}

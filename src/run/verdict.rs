@@ -1,0 +1,68 @@
+//! The settling time: the agent is out, and the detectors are asked again, so that a lucky instant does not count.
+//!
+//! A repair that the agent has written may still be rolling out. Where the agent changed anything, the detectors watch
+//! on until the repair shows or the budget ends; where it changed nothing, nothing can be pending.
+
+use tokio::time::Instant;
+
+use crate::cluster::state;
+use crate::observe;
+use crate::record::{DetectorOutcome, FrameworkCode};
+use crate::run::stage::{Failed, Run, Stage};
+use crate::run::work::{self, Worked};
+use crate::run::{SETTLE, changes};
+
+impl Run<'_> {
+    pub(super) async fn settle(&mut self, worked: Worked) -> Result<Stage, Failed> {
+        let Worked {
+            mut watch,
+            started_ms,
+            budget_end,
+        } = worked;
+        let settled = Instant::now() + SETTLE;
+        let pending = self
+            .record
+            .actions
+            .iter()
+            .any(|action| action.changed_something);
+        let latest = if pending {
+            settled.max(budget_end)
+        } else {
+            settled
+        };
+        observe::until(&self.observer, latest, |observation| {
+            watch.feed(observation);
+            let fixed = watch.fixed().passed_since_ms().is_some();
+            (fixed && Instant::now() >= settled).then_some(())
+        })
+        .await;
+        let fixed_at_ms = watch.fixed().passed_since_ms();
+        self.record.detector = DetectorOutcome {
+            fixed: fixed_at_ms.is_some(),
+            fixed_at_ms,
+            regressions: watch
+                .regressions()
+                .map(|tripped| format!("{}: {}", tripped.condition, tripped.seen))
+                .collect(),
+            unmet: watch.fixed().unmet(),
+            skipped: watch.skipped(),
+            elapsed_ms: self.now_ms().saturating_sub(started_ms),
+            unknown_readings: watch.fixed().unknown_readings(),
+        };
+        self.note_state_changes().await?;
+        work::vanished(self)?;
+        Ok(Stage::Undo)
+    }
+
+    async fn note_state_changes(&mut self) -> Result<(), Failed> {
+        let (Some(before), Some(plan)) = (&self.reference, &self.plan) else {
+            return Ok(());
+        };
+        let now = state::read(&self.client)
+            .await
+            .map_err(|error| Failed::because(FrameworkCode::ClusterUnreachable, &error))?;
+        self.record.state_changes =
+            changes::beyond_the_fault(before, &now, plan, &self.order.scenario);
+        Ok(())
+    }
+}

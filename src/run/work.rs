@@ -1,0 +1,187 @@
+//! The work stage: the agent's clock runs, detectors watch, every request of the agent is recorded.
+
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::time::Instant;
+
+use crate::agent::{AgentError, Desk, Notebook};
+use crate::detect::watch::Watch;
+use crate::experience::entry::check_postmortem;
+use crate::gateway;
+use crate::gateway::record::Recorder;
+use crate::observe::POLL;
+use crate::record::{ActionTaken, FrameworkCode, Hypothesis, RunState};
+use crate::run::past::ServedPast;
+use crate::run::stage::{Failed, Run, Stage, chain};
+use crate::scenario::model::FRAMEWORK_ERROR;
+
+/// What the settling time goes on with.
+pub(super) struct Worked {
+    pub watch: Watch,
+    /// On the run's clock.
+    pub started_ms: u64,
+    pub budget_end: Instant,
+}
+
+/// How the work stage ended.
+enum Ending {
+    Postmortem,
+    AgentLeft(Result<(), AgentError>),
+    AgentBroke,
+    BudgetOver,
+}
+
+impl Run<'_> {
+    /// Lets the agent work until its postmortem is in, it leaves, or the budget ends. Its credential is dead afterwards.
+    pub(super) async fn work(&mut self) -> Result<Stage, Failed> {
+        let scenario = self.order.scenario.clone();
+        let started_ms = self.now_ms();
+        let budget = Duration::from_secs(u64::from(scenario.scorer.time_budget_s));
+        let budget_end = Instant::now() + budget;
+        let recorder = Recorder::new(self.started);
+        let notes = Notebook::default();
+        let past = Rc::new(ServedPast::new(
+            self.setting.snapshot.clone(),
+            self.setting.embedder.clone(),
+            self.setting.policy.clone(),
+            self.started,
+        ));
+        let desk = self.desk(&recorder, &notes, past.clone());
+        let detector = &scenario.detector;
+        let mut watch = Watch::new(&detector.fixed_when, &detector.regressed_when);
+        let ending = {
+            let agent = AssertUnwindSafe(self.agent.work(desk)).catch_unwind();
+            let watching = async {
+                loop {
+                    watch.feed(&self.observer.read().await);
+                    if notes.has_postmortem() {
+                        return;
+                    }
+                    tokio::time::sleep(POLL).await;
+                }
+            };
+            tokio::select! {
+                biased;
+                left = agent => match left {
+                    Ok(result) if notes.has_postmortem() => { drop(result); Ending::Postmortem }
+                    Ok(result) => Ending::AgentLeft(result),
+                    Err(_) => Ending::AgentBroke,
+                },
+                () = watching => Ending::Postmortem,
+                () = tokio::time::sleep_until(budget_end) => Ending::BudgetOver,
+            }
+        };
+        recorder.revoke();
+        self.record.actions = recorder.actions();
+        self.record.retrievals = past.log();
+        self.take_notes(&notes);
+        self.note = Some(self.told(ending));
+        Ok(Stage::Settle(Box::new(Worked {
+            watch,
+            started_ms,
+            budget_end,
+        })))
+    }
+
+    fn desk(&self, recorder: &Recorder, notes: &Notebook, past: Rc<ServedPast>) -> Desk {
+        let service = gateway::layer(self.target.service(), recorder.clone());
+        let categories = &self.setting.vocabulary.categories;
+        Desk {
+            task: self.order.scenario.task(),
+            client: kube::Client::new(service, "default"),
+            past,
+            notes: notes.clone(),
+            vocabulary: Rc::new(
+                categories
+                    .iter()
+                    .filter(|category| category.id.as_str() != FRAMEWORK_ERROR)
+                    .cloned()
+                    .collect(),
+            ),
+            seed: self.order.seed.child("agent", 0),
+        }
+    }
+
+    /// Puts hypotheses and postmortem into the record, with our times and the actions that were observed.
+    fn take_notes(&mut self, notes: &Notebook) {
+        let since = |at: Instant| {
+            let passed = at.saturating_duration_since(self.started);
+            u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
+        };
+        self.record.hypotheses = notes
+            .hypotheses()
+            .into_iter()
+            .map(|(at, stated)| Hypothesis {
+                at_ms: since(at),
+                primary_category: stated.primary_category,
+                secondary_categories: stated.secondary_categories,
+                confidence: stated.confidence,
+                reasoning: stated.reasoning,
+            })
+            .collect();
+        self.record.state = RunState::Timeout;
+        if let Some((_, mut postmortem)) = notes.taken_postmortem() {
+            postmortem.actions_taken = self.observed_actions();
+            if check_postmortem(&postmortem).is_ok() {
+                self.record.state = RunState::Scored;
+                self.record.postmortem = Some(postmortem);
+            }
+        }
+    }
+
+    /// The observed actions as a postmortem tells them; what the agent says it did is not believed.
+    fn observed_actions(&self) -> Vec<ActionTaken> {
+        self.record
+            .actions
+            .iter()
+            .take(crate::experience::entry::MAX_ITEMS)
+            .map(|action| ActionTaken {
+                tool: action.tool.clone(),
+                reversibility: action.reversibility.as_f64(),
+                input_summary: action.summary.clone(),
+                at: format!("+{:.1}s", Duration::from_millis(action.at_ms).as_secs_f64()),
+                reverted: false,
+                revert_reason_mechanical: None,
+            })
+            .collect()
+    }
+
+    fn told(&self, ending: Ending) -> String {
+        match ending {
+            Ending::Postmortem if self.record.postmortem.is_none() => {
+                "the postmortem was not acceptable".to_owned()
+            }
+            Ending::Postmortem => "the postmortem came in".to_owned(),
+            Ending::AgentLeft(Ok(())) => "the agent left without a postmortem".to_owned(),
+            Ending::AgentLeft(Err(error)) => format!("the agent failed: {}", chain(&error)),
+            Ending::AgentBroke => "the agent broke down".to_owned(),
+            Ending::BudgetOver => "the time budget ended".to_owned(),
+        }
+    }
+}
+
+/// Checks that the fault did not go away by itself.
+pub(super) fn vanished(run: &Run<'_>) -> Result<(), Failed> {
+    let record = &run.record;
+    let first_change_ms = record
+        .actions
+        .iter()
+        .filter(|action| action.changed_something)
+        .map(|action| action.at_ms)
+        .min();
+    let by_itself = match (record.detector.fixed_at_ms, first_change_ms) {
+        (Some(_), None) => record.detector.fixed,
+        (Some(fixed), Some(change)) => record.detector.fixed && fixed < change,
+        (None, _) => false,
+    };
+    if by_itself {
+        return Err(Failed::new(
+            FrameworkCode::FaultVanished,
+            "the fault went away although the agent had changed nothing",
+        ));
+    }
+    Ok(())
+}
