@@ -80,11 +80,9 @@ impl FieldError {
         FieldError::new(path, Fault::Duplicate, value.to_string(), "")
     }
 
-    /// `supported` is listed sorted, as there.
+    /// `supported` is listed in its order, which is the real server's.
     pub fn not_supported(path: &Path, value: &Value, supported: &[&str]) -> FieldError {
-        let mut sorted = supported.to_vec();
-        sorted.sort_unstable();
-        let listed: Vec<String> = sorted.iter().map(|one| format!("\"{one}\"")).collect();
+        let listed: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
         let detail = format!("supported values: {}", listed.join(", "));
         FieldError::new(path, Fault::NotSupported, value.to_string(), detail)
     }

@@ -1,0 +1,124 @@
+//! LimitRanges: default limits and requests of containers, and the bounds that they must keep.
+
+use serde_json::Value;
+
+use crate::embedded::api::admission::shown_name;
+use crate::embedded::api::defaults::{each, fill};
+use crate::embedded::api::status::Status;
+use crate::embedded::api::write::text;
+use crate::embedded::kind::Kind;
+use crate::embedded::quantity::Quantity;
+use crate::embedded::world::World;
+
+/// The annotation that tells what was filled in.
+const ANNOTATION: &str = "kubernetes.io/limit-ranger";
+
+/// Items of the namespace's LimitRanges that are about containers.
+fn container_items(world: &World, namespace: &str) -> Vec<(String, Value)> {
+    let mut items = Vec::new();
+    for range in world.store.within(Kind::LimitRange, namespace) {
+        for item in range["spec"]["limits"].as_array().into_iter().flatten() {
+            if item["type"] == "Container" {
+                items.push((text(&range["metadata"]["name"]).to_owned(), item.clone()));
+            }
+        }
+    }
+    items
+}
+
+/// Gives containers without limits or requests the namespace's defaults.
+pub fn apply_defaults(world: &World, pod: &mut Value) {
+    let namespace = text(&pod["metadata"]["namespace"]).to_owned();
+    let mut told = Vec::new();
+    for (_, item) in container_items(world, &namespace) {
+        for list in ["containers", "initContainers"] {
+            if let Some(containers) = pod["spec"].get_mut(list) {
+                let role = if list == "containers" {
+                    "container"
+                } else {
+                    "init container"
+                };
+                each(containers, |container| {
+                    told.extend(default_container(container, &item, role));
+                });
+            }
+        }
+    }
+    if !told.is_empty() {
+        let note = format!("LimitRanger plugin set: {}", told.join("; "));
+        fill(&mut pod["metadata"]["annotations"], ANNOTATION, note);
+    }
+}
+
+/// Fills one container; answers what was set, in the annotation's words.
+fn default_container(container: &mut Value, item: &Value, role: &str) -> Vec<String> {
+    let mut told = Vec::new();
+    let name = text(&container["name"]).to_owned();
+    for (source, target, what) in [
+        ("defaultRequest", "requests", "request"),
+        ("default", "limits", "limit"),
+    ] {
+        let mut set = Vec::new();
+        for (resource, amount) in item[source].as_object().into_iter().flatten() {
+            if container["resources"][target].get(resource).is_none() {
+                fill(
+                    &mut container["resources"][target],
+                    resource,
+                    amount.clone(),
+                );
+                set.push(resource.as_str());
+            }
+        }
+        if !set.is_empty() {
+            told.push(format!("{} {what} for {role} {name}", set.join(", ")));
+        }
+    }
+    told
+}
+
+/// Refuses containers outside the namespace's bounds.
+pub fn check(world: &World, pod: &Value) -> Result<(), Status> {
+    let namespace = text(&pod["metadata"]["namespace"]);
+    let mut broken = Vec::new();
+    for (_, item) in container_items(world, namespace) {
+        for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
+            check_container(container, &item, &mut broken);
+        }
+    }
+    match broken.as_slice() {
+        [] => Ok(()),
+        [one] => Err(Status::forbidden(Kind::Pod, shown_name(pod), one)),
+        several => {
+            let all = format!("[{}]", several.join(", "));
+            Err(Status::forbidden(Kind::Pod, shown_name(pod), &all))
+        }
+    }
+}
+
+fn check_container(container: &Value, item: &Value, broken: &mut Vec<String>) {
+    let amount = |value: &Value| Quantity::from_json(value).ok();
+    for (resource, bound) in item["min"].as_object().into_iter().flatten() {
+        let Some(bound) = amount(bound) else { continue };
+        match amount(&container["resources"]["requests"][resource]) {
+            None => broken.push(format!(
+                "minimum {resource} usage per Container is {bound}.  No request is specified"
+            )),
+            Some(request) if request < bound => broken.push(format!(
+                "minimum {resource} usage per Container is {bound}, but request is {request}"
+            )),
+            Some(_) => {}
+        }
+    }
+    for (resource, bound) in item["max"].as_object().into_iter().flatten() {
+        let Some(bound) = amount(bound) else { continue };
+        match amount(&container["resources"]["limits"][resource]) {
+            None => broken.push(format!(
+                "maximum {resource} usage per Container is {bound}.  No limit is specified"
+            )),
+            Some(limit) if limit > bound => broken.push(format!(
+                "maximum {resource} usage per Container is {bound}, but limit is {limit}"
+            )),
+            Some(_) => {}
+        }
+    }
+}
