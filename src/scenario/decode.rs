@@ -259,50 +259,35 @@ pub fn items<'a>(node: &'a Node, path: &str, notes: &mut Notes) -> &'a [Node] {
     }
 }
 
-/// Any value as JSON. Numbers must stand in their plain spelling, so that none is ever re-spelled.
-pub fn json(node: &Node, path: &str, notes: &mut Notes) -> Option<Value> {
+/// Any value as JSON. Numbers must stand in their plain spelling, so that none is ever re-spelled; one that does
+/// not is noted and becomes null, so that the rest can be checked.
+pub fn json(node: &Node, path: &str, notes: &mut Notes) -> Value {
     match &node.body {
-        Body::Text(scalar) => Some(Value::from(scalar.text.as_str())),
+        Body::Text(scalar) => Value::from(scalar.text.as_str()),
         Body::Plain(scalar) => match core_schema(&scalar.text) {
-            Plain::Null => Some(Value::Null),
-            Plain::Bool(value) => Some(Value::Bool(value)),
-            Plain::Text => Some(Value::from(scalar.text.as_str())),
-            Plain::Integer | Plain::Float => {
-                let number = canonical_number(&scalar.text);
-                if number.is_none() {
+            Plain::Null => Value::Null,
+            Plain::Bool(value) => Value::Bool(value),
+            Plain::Text => Value::from(scalar.text.as_str()),
+            Plain::Integer | Plain::Float => match canonical_number(&scalar.text) {
+                Some(number) => Value::Number(number),
+                None => {
                     notes.problem(node.at, path, unclear_number(&scalar.text));
+                    Value::Null
                 }
-                number.map(Value::Number)
-            }
+            },
         },
         Body::List(items) => {
-            let values = items
-                .iter()
-                .enumerate()
-                .map(|(index, item)| json(item, &format!("{path}[{index}]"), notes));
-            // Every item is decoded before the first failure counts.
-            let values: Vec<Option<Value>> = values.collect();
-            values
-                .into_iter()
-                .collect::<Option<Vec<Value>>>()
-                .map(Value::Array)
+            let each = items.iter().enumerate();
+            each.map(|(index, item)| json(item, &format!("{path}[{index}]"), notes))
+                .collect()
         }
         Body::Map(entries) => {
             let mut object = JsonMap::new();
-            let mut whole = true;
             for entry in entries {
-                match json(
-                    &entry.value,
-                    &format!("{path}.{}", excerpt(&entry.key)),
-                    notes,
-                ) {
-                    Some(value) => {
-                        object.insert(entry.key.clone(), value);
-                    }
-                    None => whole = false,
-                }
+                let path = format!("{path}.{}", excerpt(&entry.key));
+                object.insert(entry.key.clone(), json(&entry.value, &path, notes));
             }
-            whole.then_some(Value::Object(object))
+            Value::Object(object)
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::detect::condition::Condition;
 use crate::detect::expression::{Expression, Test};
 use crate::scenario::decode::{Fields, items, text, whole};
 use crate::scenario::model::{Detector, Scorer};
-use crate::scenario::problem::Notes;
+use crate::scenario::problem::{Notes, Position};
 use crate::scenario::yaml::{Body, Node};
 
 /// The keys of a condition.
@@ -101,27 +101,52 @@ pub(super) fn check_against_scorer(
     scorer: &Scorer,
     notes: &mut Notes,
 ) {
-    let at = fields.get("detector").map_or(fields.at, |node| node.at);
-    let lists = [&detector.fixed_when, &detector.regressed_when];
-    for condition in lists.into_iter().flatten().chain(manifest_when) {
+    let node = fields.get("detector");
+    let list = |key: &str| node.and_then(|node| node.get(key));
+    let fixed = located(
+        list("fixed_when"),
+        "detector.fixed_when",
+        &detector.fixed_when,
+    );
+    let regressed = located(
+        list("regressed_when"),
+        "detector.regressed_when",
+        &detector.regressed_when,
+    );
+    let manifest = located(fields.get("manifest_when"), "manifest_when", manifest_when);
+    for (at, path, condition) in fixed.iter().chain(&regressed).chain(&manifest) {
         if condition.sustained_for_s > scorer.time_budget_s {
             let message = format!(
-                "`{}` must hold {} s, longer than the time budget of {} s",
-                condition.text, condition.sustained_for_s, scorer.time_budget_s
+                "{} s is longer than the time budget of {} s",
+                condition.sustained_for_s, scorer.time_budget_s
             );
-            notes.problem(at, "detector", message);
+            notes.problem(*at, &format!("{path}.sustained_for_s"), message);
         }
     }
-    for condition in &detector.fixed_when {
+    for (at, path, condition) in &fixed {
         if let Test::Workload { object, .. } | Test::PodPhase { object, .. } =
             &condition.expression.test
             && !scorer.scope.contains(&object.namespace)
         {
             let message = format!(
-                "`{}` looks at a namespace outside of scorer.scope",
-                condition.text
+                "looks at namespace {}, which is not in scorer.scope",
+                object.namespace
             );
-            notes.warning(at, "detector.fixed_when", message);
+            notes.warning(*at, path, message);
         }
     }
+}
+
+/// Conditions with the place and path of their list's items.
+fn located<'a>(
+    node: Option<&Node>,
+    path: &str,
+    conditions: &'a [Condition],
+) -> Vec<(Position, String, &'a Condition)> {
+    let Some(Body::List(items)) = node.map(|node| &node.body) else {
+        return Vec::new();
+    };
+    let each = items.iter().zip(conditions).enumerate();
+    each.map(|(index, (item, condition))| (item.at, format!("{path}[{index}]"), condition))
+        .collect()
 }

@@ -334,7 +334,7 @@ fn json_patch_op(node: &Node, path: &str, kind: &str, notes: &mut Notes) -> Opti
         let message = format!("missing, expected the value to {}", op.unwrap_or("set"));
         notes.problem(fields.at, &fields.sub("value"), message);
     }
-    let value = json(node, path, notes)?;
+    let value = json(node, path, notes);
     if let (Some(steps), Some(given)) = (steps, value.get("value")) {
         let at = fields.get("value").map_or(fields.at, |node| node.at);
         for wrong in kubernetes_types::check(kind, &steps, given) {
@@ -455,7 +455,7 @@ fn policy_spec(node: &Node, path: &str, notes: &mut Notes) -> Option<Value> {
         );
         None
     });
-    let value = json(node, path, notes)?;
+    let value = json(node, path, notes);
     for wrong in kubernetes_types::check("NetworkPolicy", &[], &value) {
         notes.problem(node.at, path, wrong.message);
     }

@@ -152,7 +152,7 @@ fn patch(node: &Node, path: &str, notes: &mut Notes) -> Option<RepairStep> {
 
 fn merge_body(node: &Node, path: &str, kind: &str, notes: &mut Notes) -> Option<Value> {
     Fields::of(node, path, notes)?;
-    let value = json(node, path, notes)?;
+    let value = json(node, path, notes);
     for wrong in kubernetes_types::check(kind, &[], &value) {
         let mut place = node;
         let mut field = path.to_owned();
