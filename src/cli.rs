@@ -4,6 +4,7 @@
 
 pub mod completions;
 pub mod failure;
+pub mod init;
 pub mod output;
 
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ pub struct Global {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Create a workspace and write the built-in files into it to edit
+    Init(init::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
 }
@@ -80,6 +83,7 @@ pub fn main() -> ExitCode {
 
 fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
     match command {
+        Command::Init(args) => init::run(context, &args),
         Command::Completions(args) => completions::run(context, &args),
     }
 }

@@ -1,3 +1,5 @@
+//! Strategic merge against what the real server makes of the same patches.
+
 use proptest::prelude::*;
 use serde_json::json;
 
