@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod bench;
 pub mod claim;
+mod daemonset;
 pub mod deployment;
 pub mod disruption;
 pub mod endpoints;
@@ -18,6 +19,7 @@ pub mod object;
 pub mod pods;
 pub mod quota;
 pub mod replicaset;
+mod revisions;
 mod rollout;
 pub mod statefulset;
 mod triggers;
@@ -42,6 +44,7 @@ pub enum Controller {
     Deployment,
     ReplicaSet,
     StatefulSet,
+    DaemonSet,
     Job,
     Claim,
     Endpoints,
@@ -114,6 +117,7 @@ fn reconcile(world: &mut World, key: &Key) {
         Controller::Deployment => deployment::reconcile(world, key),
         Controller::ReplicaSet => replicaset::reconcile(world, key),
         Controller::StatefulSet => statefulset::reconcile(world, key),
+        Controller::DaemonSet => daemonset::reconcile(world, key),
         Controller::Job => job::reconcile(world, key),
         Controller::Claim => claim::reconcile(world, key),
         Controller::Endpoints => endpoints::reconcile(world, key),

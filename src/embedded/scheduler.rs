@@ -360,5 +360,10 @@ fn set_scheduled(pod: &mut Value, now: Time, status: &str, why: Option<(&str, &s
     pod["status"]["conditions"] = conditions.into();
 }
 
+/// Whether a node lets a pod run at all: its cordon, taints and the pod's wishes, but not its room.
+pub fn may_run(pod: &Value, node: &Value) -> bool {
+    filters::admitted(pod, node)
+}
+
 #[cfg(test)]
 mod tests;

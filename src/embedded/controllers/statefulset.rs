@@ -6,18 +6,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::embedded::api::write::{self, WriteOptions};
-use crate::embedded::controllers::deployment::safe_hash;
 use crate::embedded::controllers::object::{
-    controlled_by, deleting, generation, items, name, namespace, number, owner_reference,
-    put_count, replicas, set_status, uid,
+    deleting, generation, items, name, namespace, number, put_count, replicas, set_status,
 };
-use crate::embedded::controllers::{Key, forget, pods, retry};
+use crate::embedded::controllers::{Key, forget, pods, retry, revisions};
 use crate::embedded::events::{self, NewEvent};
 use crate::embedded::kind::Kind;
 use crate::embedded::world::World;
 
 const COMPONENT: &str = "statefulset-controller";
-const REVISION_LABEL: &str = "controller-revision-hash";
 
 /// A StatefulSet as read at the start of a round, with its pods by ordinal and its revisions.
 struct Round {
@@ -41,7 +38,7 @@ pub(super) fn reconcile(world: &mut World, key: &Key) {
     if deleting(&set) {
         return;
     }
-    let update = revision_of(world, &set);
+    let update = revisions::of(world, &set);
     let current = set["status"]["currentRevision"]
         .as_str()
         .map_or_else(|| update.clone(), str::to_owned);
@@ -126,7 +123,7 @@ fn roll(world: &mut World, round: &Round, start: i64) {
         if *ordinal < start + partition {
             return;
         }
-        let old = pod["metadata"]["labels"][REVISION_LABEL] != round.update.as_str();
+        let old = pod["metadata"]["labels"][revisions::LABEL] != round.update.as_str();
         if old && !deleting(pod) {
             remove(world, &round.set, pod);
             return;
@@ -159,7 +156,7 @@ fn create(world: &mut World, round: &Round, ordinal: i64) -> Result<(), String> 
     pod["metadata"]["name"] = pod_name.as_str().into();
     let labels = &mut pod["metadata"]["labels"];
     labels["apps.kubernetes.io/pod-index"] = ordinal.to_string().into();
-    labels[REVISION_LABEL] = revision.as_str().into();
+    labels[revisions::LABEL] = revision.as_str().into();
     labels["statefulset.kubernetes.io/pod-name"] = pod_name.as_str().into();
     pod["spec"]["hostname"] = pod_name.as_str().into();
     if let Some(service) = set["spec"]["serviceName"].as_str() {
@@ -237,75 +234,6 @@ fn tell(world: &mut World, set: &Value, warning: bool, reason: &str, message: St
     );
 }
 
-/// The name of the ControllerRevision of the present template, made or moved to the top if need be.
-fn revision_of(world: &mut World, set: &Value) -> String {
-    let ns = namespace(set);
-    let mut template = set["spec"]["template"].clone();
-    template["$patch"] = "replace".into();
-    let data = json!({"spec": {"template": template}});
-    let mine: Vec<Arc<Value>> = world
-        .store
-        .within(Kind::ControllerRevision, ns)
-        .filter(|revision| controlled_by(revision, uid(set)))
-        .cloned()
-        .collect();
-    let highest = mine
-        .iter()
-        .map(|r| number(&r["revision"]))
-        .max()
-        .unwrap_or(0);
-    if let Some(same) = mine.iter().find(|revision| revision["data"] == data) {
-        if number(&same["revision"]) < highest {
-            world.update(Kind::ControllerRevision, ns, name(same), |stored| {
-                stored["revision"] = (highest + 1).into();
-            });
-        }
-        return name(same).to_owned();
-    }
-    let hash = safe_hash(data.to_string().as_bytes());
-    let revision_name = format!("{}-{hash}", name(set));
-    let mut labels = set["spec"]["template"]["metadata"]["labels"].clone();
-    labels["controller.kubernetes.io/hash"] = hash.into();
-    let revision = json!({
-        "metadata": {
-            "name": revision_name,
-            "namespace": ns,
-            "labels": labels,
-            "ownerReferences": [owner_reference(set)],
-        },
-        "data": data,
-        "revision": highest + 1,
-    });
-    // An equal name means an equal template.
-    let _ = world.create(Kind::ControllerRevision, revision);
-    trim_history(world, set, mine, &revision_name);
-    revision_name
-}
-
-/// Removes the oldest revisions beyond the limit that no pod and no status names.
-fn trim_history(world: &mut World, set: &Value, mut old: Vec<Arc<Value>>, newest: &str) {
-    let limit = set["spec"]["revisionHistoryLimit"].as_u64().unwrap_or(10);
-    let ns = namespace(set);
-    old.retain(|revision| {
-        let revision = name(revision);
-        let live = world
-            .store
-            .within(Kind::Pod, ns)
-            .any(|pod| pod["metadata"]["labels"][REVISION_LABEL] == revision);
-        !live && revision != newest && set["status"]["currentRevision"] != revision
-    });
-    old.sort_by_key(|revision| number(&revision["revision"]));
-    let surplus = old
-        .len()
-        .saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
-    for revision in old.into_iter().take(surplus) {
-        // Read in this round.
-        let _ = world
-            .store
-            .remove(Kind::ControllerRevision, ns, name(&revision));
-    }
-}
-
 fn write_status(world: &mut World, round: &Round) {
     let now = world.now();
     let set = &round.set;
@@ -314,7 +242,7 @@ fn write_status(world: &mut World, round: &Round) {
         round.pods.values().filter(|pod| test(pod)).count() as i64
     };
     let of = |revision: &str| {
-        count(&|pod| !deleting(pod) && pod["metadata"]["labels"][REVISION_LABEL] == revision)
+        count(&|pod| !deleting(pod) && pod["metadata"]["labels"][revisions::LABEL] == revision)
     };
     let total = count(&|_| true);
     let ready = count(&|pod| running_and_ready(pod));

@@ -17,6 +17,7 @@ pub(super) fn on_change(world: &mut World, change: &Change) {
         Kind::Event | Kind::Lease => return,
         Kind::Deployment => Some(Controller::Deployment),
         Kind::StatefulSet => Some(Controller::StatefulSet),
+        Kind::DaemonSet => Some(Controller::DaemonSet),
         Kind::Job => Some(Controller::Job),
         Kind::PersistentVolumeClaim => Some(Controller::Claim),
         Kind::Service => Some(Controller::Endpoints),
@@ -35,6 +36,7 @@ pub(super) fn on_change(world: &mut World, change: &Change) {
         Kind::Pod => pod_changed(world, change),
         Kind::PersistentVolume if change.what != ChangeKind::Deleted => claims(world, None),
         Kind::ReplicaSet => replicaset_changed(world, change),
+        Kind::Node if beyond_status(change) => daemons(world),
         _ => {}
     }
     if change.kind == Kind::Deployment || change.kind == Kind::StatefulSet {
@@ -187,6 +189,7 @@ fn owner_of_pod(world: &mut World, pod: &Value, what: ChangeKind) {
             }
         }
         Some("StatefulSet") => enqueue(world, Controller::StatefulSet, ns, &owner_name),
+        Some("DaemonSet") => enqueue(world, Controller::DaemonSet, ns, &owner_name),
         Some("Job") => enqueue(world, Controller::Job, ns, &owner_name),
         _ => {}
     }
@@ -210,6 +213,18 @@ fn claims(world: &mut World, pod: Option<&Value>) {
         .collect();
     for (ns, claim) in waiting {
         enqueue(world, Controller::Claim, &ns, &claim);
+    }
+}
+
+/// Nodes decide where daemons run.
+fn daemons(world: &mut World) {
+    let all: Vec<(String, String)> = world
+        .store
+        .all(Kind::DaemonSet)
+        .map(|set| (namespace(set).to_owned(), name(set).to_owned()))
+        .collect();
+    for (ns, set) in all {
+        enqueue(world, Controller::DaemonSet, &ns, &set);
     }
 }
 
@@ -242,6 +257,7 @@ fn orphan(world: &mut World, pod: &Value) {
     for (kind, controller) in [
         (Kind::ReplicaSet, Controller::ReplicaSet),
         (Kind::StatefulSet, Controller::StatefulSet),
+        (Kind::DaemonSet, Controller::DaemonSet),
     ] {
         let matching: Vec<String> = world
             .store

@@ -60,9 +60,7 @@ pub(super) fn fit(world: &World, pod: &Value, node: &Value, placed: &[&Arc<Value
         .filter(|other| other["spec"]["nodeName"] == node["metadata"]["name"])
         .copied()
         .collect();
-    let refusal = cordoned(pod, node)
-        .or_else(|| tainted(pod, node))
-        .or_else(|| unwanted(pod, node))
+    let refusal = refused(pod, node)
         .or_else(|| ports_taken(pod, &here))
         .or_else(|| too_small(pod, node, &here))
         .or_else(|| affinity::uneven(world, pod, node, placed))
@@ -73,6 +71,17 @@ pub(super) fn fit(world: &World, pod: &Value, node: &Value, placed: &[&Arc<Value
             room: free_cpu(node, &here),
         },
     }
+}
+
+/// Whether cordon, taints and the pod's wishes allow the node.
+pub(super) fn admitted(pod: &Value, node: &Value) -> bool {
+    refused(pod, node).is_none()
+}
+
+fn refused(pod: &Value, node: &Value) -> Option<Refusal> {
+    cordoned(pod, node)
+        .or_else(|| tainted(pod, node))
+        .or_else(|| unwanted(pod, node))
 }
 
 /// A problem with the pod's volume claims that no node could solve.
@@ -125,7 +134,7 @@ fn tainted(pod: &Value, node: &Value) -> Option<Refusal> {
 }
 
 /// Whether one of the pod's tolerations covers a taint.
-pub(in crate::embedded) fn tolerates(pod: &Value, taint: &Value) -> bool {
+fn tolerates(pod: &Value, taint: &Value) -> bool {
     items(&pod["spec"]["tolerations"]).iter().any(|toleration| {
         let text = |field: &str| toleration[field].as_str().unwrap_or_default();
         let effect_fits = text("effect").is_empty() || toleration["effect"] == taint["effect"];

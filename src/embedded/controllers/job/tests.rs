@@ -45,7 +45,7 @@ fn step(bench: &mut Bench, seconds: u64, phase: &str) {
         for pod in new.iter().filter(|pod| pod["status"]["phase"] != "Failed") {
             if pod["status"]["phase"] != "Succeeded" {
                 bench.update(Kind::Pod, name(pod), |p| {
-                    p["status"]["phase"] = json!("Running")
+                    p["status"]["phase"] = json!("Running");
                 });
             }
         }
