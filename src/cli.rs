@@ -3,9 +3,11 @@
 //! Commands parse flags into domain types and call the library; nothing here computes a verdict.
 
 pub mod completions;
+pub mod corpus;
 pub mod failure;
 pub mod init;
 pub mod output;
+pub mod printable;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,6 +48,7 @@ pub struct Global {
 pub enum Command {
     /// Create a workspace and write the built-in files into it to edit
     Init(init::Args),
+    Corpus(corpus::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
 }
@@ -84,6 +87,7 @@ pub fn main() -> ExitCode {
 fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Init(args) => init::run(context, &args),
+        Command::Corpus(args) => corpus::run(context, &args),
         Command::Completions(args) => completions::run(context, &args),
     }
 }

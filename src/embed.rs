@@ -43,7 +43,14 @@ pub enum BuiltIn {
 }
 
 impl BuiltIn {
-    pub const NAMES: [&'static str; 2] = ["lexical", "control"];
+    pub const ALL: [BuiltIn; 2] = [BuiltIn::Lexical, BuiltIn::Control];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            BuiltIn::Lexical => "lexical",
+            BuiltIn::Control => "control",
+        }
+    }
 
     pub fn embedder(self) -> Arc<dyn Embedder> {
         match self {
@@ -139,8 +146,9 @@ mod tests {
 
     #[test]
     fn distances_are_symmetric_and_nothing_is_far_from_itself() {
-        for name in BuiltIn::NAMES {
-            let embedder = name.parse::<BuiltIn>().unwrap().embedder();
+        for built_in in BuiltIn::ALL {
+            let (name, embedder) = (built_in.name(), built_in.embedder());
+            assert_eq!(name.parse::<BuiltIn>().unwrap(), built_in);
             let one = embedder
                 .embed("pods restart after a secret was changed")
                 .unwrap();

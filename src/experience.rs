@@ -36,7 +36,7 @@ pub enum ExperienceError {
         source: serde_json::Error,
     },
     #[error(
-        "none of the {entries} postmortems has a vector of embedder {embedder}; run `breakage corpus reembed` with it"
+        "none of the {entries} postmortems has a vector of embedder {embedder}; `breakage corpus reembed` computes them"
     )]
     NotEmbedded {
         entries: usize,

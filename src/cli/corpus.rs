@@ -1,0 +1,532 @@
+//! `breakage corpus`: what the experience base holds and what it would serve.
+
+mod calibrate;
+mod transfer;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::{Subcommand, ValueEnum};
+use comfy_table::ColumnConstraint;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::{Context, printable};
+use crate::config::Workspace;
+use crate::embed::{BuiltIn, Embedder};
+use crate::experience::entry::{Entry, duplicates};
+use crate::experience::policy::Policy;
+use crate::experience::snapshot::{Hit, Snapshot};
+use crate::experience::{ExperienceError, Origin, Reader};
+use crate::ids::{CategoryId, PostmortemId, ScenarioId};
+use crate::record::{Exemplar, Outcome, Source};
+use crate::store::Store;
+
+/// Characters of a diagnosis in a search's answer: one line of a terminal.
+const DIAGNOSIS_CHARS: usize = 92;
+
+/// Past incidents that agents are shown: list, search, carry in and out.
+///
+/// A workspace that holds none yet is served by the seed postmortems compiled into the program.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: CorpusCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum CorpusCommand {
+    /// List the postmortems
+    ///
+    /// Example:  breakage corpus list --source production --category probe-misconfigured
+    List(ListArgs),
+    /// Show one postmortem whole
+    ///
+    /// Example:  breakage corpus show seed-courier-key-removed
+    Show(ShowArgs),
+    /// Show what an agent would be served for a text, with distances
+    ///
+    /// Example:  breakage corpus search "pod crash loops after secret change" --k 5
+    Search(SearchArgs),
+    /// Store the compiled-in seed postmortems in the workspace; doing it twice changes nothing
+    ///
+    /// Example:  breakage corpus seed
+    Seed(SeedArgs),
+    /// Write all postmortems as JSON Lines, in the order of their ids
+    ///
+    /// Example:  breakage corpus export corpus.jsonl
+    Export(ExportArgs),
+    /// Store postmortems from a JSON Lines file: all of them, or none when a line is wrong
+    ///
+    /// Example:  breakage corpus import corpus.jsonl
+    Import(ImportArgs),
+    /// Compute all vectors of an embedder anew
+    ///
+    /// Example:  breakage corpus reembed --embedder control
+    Reembed(ReembedArgs),
+    /// Print the distances that an embedder's threshold is taken from
+    #[command(hide = true)]
+    Calibrate(EmbedderArg),
+}
+
+#[derive(clap::Args, Debug)]
+struct EmbedderArg {
+    /// Which embedder; control is the published deterministic one and carries no meaning
+    #[arg(
+        long,
+        env = "BREAKAGE_EMBEDDER",
+        default_value = "lexical",
+        value_name = "NAME"
+    )]
+    embedder: BuiltIn,
+}
+
+#[derive(clap::Args, Debug)]
+struct FilterArgs {
+    /// Only postmortems from this kind of source; may be given several times
+    #[arg(long, value_enum, value_name = "SOURCE")]
+    source: Vec<SourceArg>,
+    /// Only postmortems with this primary category; may be given several times
+    #[arg(long, value_name = "CATEGORY")]
+    category: Vec<String>,
+    /// Also those in quarantine (from runs without --learn)
+    #[arg(long)]
+    quarantined: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct ListArgs {
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct ShowArgs {
+    /// The postmortem's id
+    id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct SearchArgs {
+    /// What an agent would ask
+    text: String,
+    /// How many at most
+    #[arg(long, default_value_t = crate::experience::policy::DEFAULT_K, value_name = "N")]
+    k: usize,
+    /// Cosine distance beyond which nothing is served [default: the embedder's own]
+    #[arg(long, env = "BREAKAGE_RETRIEVAL_MAX_DISTANCE", value_name = "DISTANCE")]
+    max_distance: Option<f64>,
+    /// How many of the nearest are looked at before the distance is applied [default: k]
+    #[arg(long, env = "BREAKAGE_RETRIEVAL_POOL_CAP", value_name = "N")]
+    pool_cap: Option<usize>,
+    /// Leave out postmortems that came from this scenario; may be given several times
+    #[arg(long, value_name = "SCENARIO")]
+    exclude_scenario: Vec<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
+    #[command(flatten)]
+    embedder: EmbedderArg,
+    /// Print JSON, as an agent receives it
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct SeedArgs {
+    #[command(flatten)]
+    embedder: EmbedderArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct ExportArgs {
+    /// The file to write [default: standard output]
+    file: Option<PathBuf>,
+    /// Print JSON about what was written to the file
+    #[arg(long, requires = "file")]
+    json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct ImportArgs {
+    /// The file to read; - is standard input
+    file: PathBuf,
+    #[command(flatten)]
+    embedder: EmbedderArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args, Debug)]
+struct ReembedArgs {
+    #[command(flatten)]
+    embedder: EmbedderArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SourceArg {
+    IncidentLog,
+    Scenario,
+    Production,
+}
+
+impl SourceArg {
+    fn source(self) -> Source {
+        match self {
+            SourceArg::IncidentLog => Source::IncidentLog,
+            SourceArg::Scenario => Source::Scenario,
+            SourceArg::Production => Source::Production,
+        }
+    }
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
+    match &args.command {
+        CorpusCommand::List(args) => list(context, args)?,
+        CorpusCommand::Show(args) => show(context, args)?,
+        CorpusCommand::Search(args) => search(context, args)?,
+        CorpusCommand::Seed(args) => transfer::seed(context, args)?,
+        CorpusCommand::Export(args) => transfer::export(context, args)?,
+        CorpusCommand::Import(args) => transfer::import(context, args)?,
+        CorpusCommand::Reembed(args) => transfer::reembed(context, args)?,
+        CorpusCommand::Calibrate(args) => calibrate::run(context, args.embedder)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(context: &Context, args: &ListArgs) -> Result<(), Failure> {
+    let (entries, origin) = reader(context)?.entries().map_err(failed)?;
+    // Distance and number play no part in a list; the embedder only completes the policy.
+    let policy = policy(&args.filter, BuiltIn::Lexical.embedder().as_ref());
+    let doubles = duplicates(&entries);
+    let shown: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| policy.admits(entry))
+        .collect();
+    if args.json {
+        let all =
+            json!({"count": shown.len(), "origin": origin_name(origin), "postmortems": shown});
+        return context.output.json(&all);
+    }
+    let mut table = Output::table(&["id", "outcome", "source", "category", "notes"]);
+    // An id that is broken over two lines cannot be copied.
+    if let Some(ids) = table.column_mut(0) {
+        ids.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    for entry in &shown {
+        let double = doubles.iter().find(|(id, _)| *id == entry.id);
+        table.add_row([
+            entry.id.to_string(),
+            outcome_name(entry.outcome).to_owned(),
+            source_name(entry.source).to_owned(),
+            printable::line(entry.postmortem.primary_category.as_str()),
+            list_notes(entry, double.map(|(_, first)| first)),
+        ]);
+    }
+    context.output.print(&table.to_string())?;
+    let hidden = entries.len() - shown.len();
+    let rest = match hidden {
+        0 => String::new(),
+        n => format!("; {n} more do not match or are in quarantine"),
+    };
+    context.output.note(&format!(
+        "{} postmortems, {}{rest}",
+        shown.len(),
+        origin_sentence(origin)
+    ));
+    Ok(())
+}
+
+/// What sets an entry apart from the others.
+fn list_notes(entry: &Entry, double_of: Option<&PostmortemId>) -> String {
+    let mut notes = Vec::new();
+    if entry.quarantined {
+        notes.push("in quarantine".to_owned());
+    }
+    if entry.review {
+        notes.push("to be reviewed".to_owned());
+    }
+    if let Some(first) = double_of {
+        notes.push(format!("same text as {first}"));
+    }
+    notes.join(", ")
+}
+
+fn show(context: &Context, args: &ShowArgs) -> Result<(), Failure> {
+    let id = PostmortemId::new(&args.id);
+    let Some(entry) = reader(context)?.entry(&id).map_err(failed)? else {
+        let unknown = anyhow!("there is no postmortem {:?}", args.id);
+        return Err(Failure::input(unknown).hint("`breakage corpus list` shows the ids"));
+    };
+    if args.json {
+        return context.output.json(&entry);
+    }
+    context.output.print(&whole(&entry))
+}
+
+/// One postmortem as text.
+fn whole(entry: &Entry) -> String {
+    let account = &entry.postmortem;
+    let mut text = format!(
+        "{}\n  outcome     {}\n  source      {}\n  recorded    {}\n  category    {}\n",
+        entry.id,
+        outcome_name(entry.outcome),
+        source_name(entry.source),
+        printable::line(&entry.recorded_at),
+        printable::line(account.primary_category.as_str()),
+    );
+    let mut add = |label: &str, value: String| {
+        if !value.is_empty() {
+            text.push_str(&format!("  {label:<11} {}\n", printable::line(&value)));
+        }
+    };
+    let secondaries: Vec<&str> = account
+        .secondary_categories
+        .iter()
+        .map(CategoryId::as_str)
+        .collect();
+    add("secondary", secondaries.join(", "));
+    add("confidence", account.confidence.to_string());
+    let known = |id: Option<String>| id.unwrap_or_default();
+    add(
+        "mechanism",
+        known(entry.mechanism.as_ref().map(ToString::to_string)),
+    );
+    add(
+        "scenario",
+        known(entry.scenario_id.as_ref().map(ToString::to_string)),
+    );
+    add("run", known(entry.run_id.as_ref().map(ToString::to_string)));
+    if entry.quarantined {
+        add("quarantine", "kept, but not served".to_owned());
+    }
+    if entry.review {
+        add("review", "a person should look at it".to_owned());
+    }
+    text.push_str(&format!(
+        "\nDiagnosis\n  {}\n",
+        printable::block(&account.final_diagnosis)
+    ));
+    if !account.fix_applied.is_empty() {
+        text.push_str(&format!(
+            "\nFix\n  {}\n",
+            printable::block(&account.fix_applied)
+        ));
+    }
+    let actions = account.actions_taken.iter().map(|action| {
+        let reverted = match (&action.reverted, &action.revert_reason_mechanical) {
+            (true, Some(reason)) => format!(" [reverted: {reason}]"),
+            (true, None) => " [reverted]".to_owned(),
+            (false, _) => String::new(),
+        };
+        format!("{}  {}{reverted}", action.tool, action.input_summary)
+    });
+    for (heading, lines) in [
+        ("Actions", actions.collect::<Vec<String>>()),
+        ("What did not work", account.what_did_not_work.clone()),
+        ("Side effects", account.side_effects_observed.clone()),
+    ] {
+        if !lines.is_empty() {
+            text.push_str(&format!("\n{heading}\n"));
+        }
+        for line in lines {
+            text.push_str(&format!("  - {}\n", printable::line(&line)));
+        }
+    }
+    text
+}
+
+fn search(context: &Context, args: &SearchArgs) -> Result<(), Failure> {
+    let embedder = args.embedder.embedder.embedder();
+    let policy = Policy {
+        k: args.k,
+        max_distance: args
+            .max_distance
+            .unwrap_or_else(|| embedder.default_max_distance()),
+        pool_cap: args.pool_cap,
+        excluded_scenarios: args.exclude_scenario.iter().map(ScenarioId::new).collect(),
+        ..policy(&args.filter, embedder.as_ref())
+    };
+    policy.check().map_err(Failure::usage)?;
+    let snapshot = reader(context)?
+        .snapshot(embedder.as_ref())
+        .map_err(|error| not_embedded(error, args.embedder.embedder))?;
+    let hits = snapshot
+        .similar_to(embedder.as_ref(), &args.text, &policy)
+        .map_err(failed)?;
+    if args.json {
+        let results: Vec<Exemplar> = hits.iter().map(Hit::exemplar).collect();
+        return context.output.json(&Answer {
+            count: results.len(),
+            results,
+        });
+    }
+    if !hits.is_empty() {
+        let found: Vec<String> = hits.iter().map(found_text).collect();
+        context.output.print(&found.join("\n"))?;
+    }
+    let note = search_note(
+        &snapshot,
+        embedder.as_ref(),
+        &args.text,
+        &policy,
+        hits.len(),
+    )?;
+    context.output.note(&note);
+    Ok(())
+}
+
+/// What an agent receives for a text.
+#[derive(Serialize)]
+struct Answer {
+    count: usize,
+    results: Vec<Exemplar>,
+}
+
+/// A hit in two lines: what it is, what it says.
+fn found_text(hit: &Hit<'_>) -> String {
+    format!(
+        "{:.3}  {}  {}  {}\n       {}",
+        hit.distance,
+        hit.entry.id,
+        outcome_name(hit.entry.outcome),
+        printable::line(hit.entry.postmortem.primary_category.as_str()),
+        printable::short(&hit.entry.postmortem.final_diagnosis, DIAGNOSIS_CHARS),
+    )
+}
+
+/// What was searched, and how near the nearest was when nothing was near enough.
+fn search_note(
+    snapshot: &Snapshot,
+    embedder: &dyn Embedder,
+    text: &str,
+    policy: &Policy,
+    found: usize,
+) -> Result<String, Failure> {
+    let mut note = format!(
+        "{found} of {} postmortems within {} ({}, {})",
+        snapshot.eligible(policy),
+        policy.max_distance,
+        snapshot.embedder(),
+        origin_sentence(snapshot.origin()),
+    );
+    if !snapshot.without_vector().is_empty() {
+        note.push_str(&format!(
+            "; {} cannot be found until `breakage corpus reembed`",
+            snapshot.without_vector().len()
+        ));
+    }
+    if found == 0 {
+        let nearest = Policy {
+            k: 1,
+            max_distance: 2.0,
+            pool_cap: None,
+            ..policy.clone()
+        };
+        let hits = snapshot
+            .similar_to(embedder, text, &nearest)
+            .map_err(failed)?;
+        if let Some(hit) = hits.first() {
+            note.push_str(&format!(
+                "; the nearest is {} at {:.3}",
+                hit.entry.id, hit.distance
+            ));
+        }
+    }
+    Ok(note)
+}
+
+fn policy(filter: &FilterArgs, embedder: &dyn Embedder) -> Policy {
+    Policy {
+        sources: filter.source.iter().map(|source| source.source()).collect(),
+        categories: filter
+            .category
+            .iter()
+            .map(CategoryId::new)
+            .collect::<BTreeSet<_>>(),
+        include_quarantined: filter.quarantined,
+        ..Policy::default_for(embedder)
+    }
+}
+
+fn workspace(context: &Context) -> Result<Workspace, Failure> {
+    Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)
+}
+
+/// Reading creates no workspace.
+fn reader(context: &Context) -> Result<Reader, Failure> {
+    let store = workspace(context)?
+        .existing_store()
+        .map_err(Failure::input)?;
+    Ok(Reader::new(store.map(Arc::new)))
+}
+
+fn store(context: &Context) -> Result<Arc<Store>, Failure> {
+    let store = workspace(context)?.store().map_err(Failure::input)?;
+    Ok(Arc::new(store))
+}
+
+fn failed(error: ExperienceError) -> Failure {
+    Failure::input(error)
+}
+
+/// Says what to type when the base was embedded by another embedder.
+fn not_embedded(error: ExperienceError, embedder: BuiltIn) -> Failure {
+    let mends = matches!(error, ExperienceError::NotEmbedded { .. });
+    let failure = failed(error);
+    if mends {
+        failure.hint(format!(
+            "`breakage corpus reembed --embedder {}` computes them; nothing else is changed",
+            embedder.name()
+        ))
+    } else {
+        failure
+    }
+}
+
+fn origin_name(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Stored => "stored",
+        Origin::CompiledIn => "compiled-in",
+    }
+}
+
+fn origin_sentence(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Stored => "from this workspace",
+        Origin::CompiledIn => "compiled in, as this workspace holds none",
+    }
+}
+
+fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Resolved => "resolved",
+        Outcome::Regressed => "regressed",
+        Outcome::Inconclusive => "inconclusive",
+    }
+}
+
+fn source_name(source: Source) -> &'static str {
+    match source {
+        Source::IncidentLog => "incident-log",
+        Source::Scenario => "scenario",
+        Source::Production => "production",
+    }
+}

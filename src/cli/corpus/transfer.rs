@@ -1,0 +1,165 @@
+//! `breakage corpus seed|export|import|reembed`: postmortems in and out of a workspace.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow};
+use serde_json::json;
+
+use crate::cli::Context;
+use crate::cli::corpus::{
+    ExportArgs, ImportArgs, ReembedArgs, SeedArgs, failed, origin_sentence, reader, store,
+};
+use crate::cli::failure::Failure;
+use crate::cli::printable;
+use crate::embed::BuiltIn;
+use crate::experience::entry::Entry;
+use crate::experience::learner::Learner;
+use crate::experience::transfer::{Imported, read_lines, write_lines};
+use crate::experience::{Origin, seeds};
+
+/// An import is read whole; a hundred thousand postmortems of usual size are a third of this.
+const MAX_IMPORT_BYTES: u64 = 1 << 30;
+
+pub(super) fn seed(context: &Context, args: &SeedArgs) -> Result<(), Failure> {
+    let imported = add(context, args.embedder.embedder, &seeds::entries())?;
+    report(context, &imported, args.json)
+}
+
+pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<(), Failure> {
+    let text = read_import(&args.file).map_err(Failure::input)?;
+    let entries = read_lines(&args.file.display().to_string(), &text)
+        .map_err(|error| Failure::input(error).hint("nothing was imported"))?;
+    let imported = add(context, args.embedder.embedder, &entries)?;
+    report(context, &imported, args.json)
+}
+
+fn read_import(file: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let limit = MAX_IMPORT_BYTES + 1;
+    if file == Path::new("-") {
+        std::io::stdin()
+            .take(limit)
+            .read_to_end(&mut bytes)
+            .context("standard input cannot be read")?;
+    } else {
+        std::fs::File::open(file)
+            .and_then(|opened| opened.take(limit).read_to_end(&mut bytes))
+            .with_context(|| format!("{} cannot be read", file.display()))?;
+    }
+    if bytes.len() as u64 > MAX_IMPORT_BYTES {
+        return Err(anyhow!(
+            "{} is larger than {MAX_IMPORT_BYTES} bytes",
+            file.display()
+        ));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let read = error.as_bytes();
+        let at = error.utf8_error().valid_up_to();
+        let line = read[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        anyhow!("{}:{line}: not UTF-8", file.display())
+    })
+}
+
+fn add(context: &Context, embedder: BuiltIn, entries: &[Entry]) -> Result<Imported, Failure> {
+    let learner = Learner::new(store(context)?, embedder.embedder());
+    let bar = context.output.progress(entries.len() as u64, "embedding");
+    let imported = learner
+        .import(entries, |done| bar.set_position(done as u64))
+        .map_err(failed);
+    bar.finish_and_clear();
+    imported
+}
+
+fn report(context: &Context, imported: &Imported, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        return context.output.json(&json!({
+            "added": imported.added, "known": imported.known, "without_vector": imported.without_vector
+        }));
+    }
+    context.output.print(&format!(
+        "{} postmortems added, {} were known",
+        imported.added, imported.known
+    ))?;
+    if imported.without_vector > 0 {
+        context.output.note(&format!(
+            "{} could not be embedded and cannot be found until `breakage corpus reembed`",
+            imported.without_vector
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn export(context: &Context, args: &ExportArgs) -> Result<(), Failure> {
+    let (entries, origin) = reader(context)?.entries().map_err(failed)?;
+    let text = write_lines(&entries).map_err(failed)?;
+    if origin == Origin::CompiledIn {
+        context.output.note(&format!(
+            "note: these are the seed postmortems {}",
+            origin_sentence(origin)
+        ));
+    }
+    let Some(file) = &args.file else {
+        return context.output.print(&text);
+    };
+    write_file(file, &text).map_err(Failure::input)?;
+    if args.json {
+        let written = json!({"written": entries.len(), "file": file.display().to_string()});
+        return context.output.json(&written);
+    }
+    context.output.print(&format!(
+        "{} postmortems written to {}",
+        entries.len(),
+        printable::line(&file.display().to_string())
+    ))
+}
+
+/// The whole file or none of it: written beside its place and moved there.
+fn write_file(file: &Path, text: &str) -> anyhow::Result<()> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut draft = tempfile::Builder::new()
+        .prefix(".breakage-export-")
+        .tempfile_in(folder)
+        .with_context(|| format!("{} cannot be written to", folder.display()))?;
+    draft
+        .write_all(text.as_bytes())
+        .and_then(|()| draft.as_file().sync_all())
+        .with_context(|| format!("{} cannot be written", file.display()))?;
+    draft
+        .persist(file)
+        .with_context(|| format!("{} cannot be replaced", file.display()))?;
+    Ok(())
+}
+
+pub(super) fn reembed(context: &Context, args: &ReembedArgs) -> Result<(), Failure> {
+    let embedder = args.embedder.embedder.embedder();
+    let identity = embedder.identity();
+    let store = store(context)?;
+    let total = store.postmortem_count().map_err(Failure::input)?;
+    let bar = context.output.progress(total, "embedding");
+    let result = Learner::new(store, embedder).reembed(|done| bar.set_position(done as u64));
+    bar.finish_and_clear();
+    let result = result.map_err(failed)?;
+    if args.json {
+        let failures: Vec<_> = result
+            .failed
+            .iter()
+            .map(|(id, reason)| json!({"id": id, "reason": reason}))
+            .collect();
+        return context
+            .output
+            .json(&json!({"embedder": identity, "embedded": result.embedded, "failed": failures}));
+    }
+    for (id, reason) in &result.failed {
+        context
+            .output
+            .note(&format!("{id} could not be embedded: {reason}"));
+    }
+    context.output.print(&format!(
+        "{} of {total} postmortems embedded by {identity}",
+        result.embedded
+    ))
+}

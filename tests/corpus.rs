@@ -1,0 +1,227 @@
+//! `breakage corpus` as a person uses it, each command in a process of its own.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// Runs `breakage corpus …` in a workspace; answers exit code, stdout and stderr.
+fn corpus(workspace: &Path, args: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_breakage"))
+        .env_remove("BREAKAGE_EMBEDDER")
+        .arg("--workspace")
+        .arg(workspace)
+        .arg("corpus")
+        .args(args)
+        .output()
+        .expect("the binary was built for this test");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code().unwrap_or(-1),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+fn ok(workspace: &Path, args: &[&str]) -> String {
+    let (code, stdout, stderr) = corpus(workspace, args);
+    assert_eq!(code, 0, "{args:?}: {stderr}");
+    stdout
+}
+
+fn json(workspace: &Path, args: &[&str]) -> Value {
+    serde_json::from_str(&ok(workspace, args)).unwrap()
+}
+
+/// A line of the seed file with another id and diagnosis.
+fn line(id: &str, diagnosis: &str) -> String {
+    let seeds = fs::read_to_string("data/seed-postmortems.jsonl").unwrap();
+    let mut entry: Value = serde_json::from_str(seeds.lines().next().unwrap()).unwrap();
+    entry["id"] = id.into();
+    entry["postmortem"]["final_diagnosis"] = diagnosis.into();
+    entry.to_string()
+}
+
+#[test]
+fn reading_needs_no_workspace_and_makes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = folder.path().join("none");
+    let list = json(&workspace, &["list", "--json"]);
+    assert_eq!(list["origin"], "compiled-in");
+    let found = json(
+        &workspace,
+        &["search", "containers OOMKilled, exit code 137", "--json"],
+    );
+    assert_eq!(found["count"], 3);
+    assert!(!workspace.exists());
+}
+
+#[test]
+fn seeding_twice_is_seeding_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = json(folder.path(), &["seed", "--json"]);
+    let again = json(folder.path(), &["seed", "--json"]);
+    assert_eq!(
+        (&again["added"], &again["known"]),
+        (&0.into(), &first["added"])
+    );
+    assert_eq!(json(folder.path(), &["list", "--json"])["origin"], "stored");
+}
+
+#[test]
+fn an_export_imports_into_the_same_export() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    let file = folder.path().join("corpus.jsonl");
+    let file_name = file.to_str().unwrap();
+    ok(&one, &["seed"]);
+    ok(&one, &["export", file_name]);
+    ok(&two, &["import", file_name]);
+    let exported = ok(&two, &["export"]);
+    assert_eq!(exported, fs::read_to_string(&file).unwrap());
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        3,
+        "no draft stays behind"
+    );
+}
+
+#[test]
+fn an_import_with_one_wrong_line_imports_nothing_and_names_the_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("in.jsonl");
+    let good = line("good", "a cause");
+    for (bad, place) in [
+        ("{\"id\": }".to_owned(), ":2:8: expected value"),
+        ("[1]".to_owned(), ":2:"),
+        (
+            line("x", "y").replacen("\"outcome\"", "\"outcom\"", 1),
+            ":2:",
+        ),
+        (
+            line("x", "y").replacen("\"confidence\"", "\"extra\":1,\"confidence\"", 1),
+            ":2: unknown field postmortem.extra",
+        ),
+        (line("x", " "), ":2: postmortem x is not acceptable"),
+        (line("../x", "y"), ":2: postmortem ../x is not acceptable"),
+        (
+            line("good", "again"),
+            ":2: postmortem good stands in line 1 already",
+        ),
+        (format!("{good} {good}"), ":2:"),
+    ] {
+        fs::write(&file, format!("{good}\n{bad}\n")).unwrap();
+        let (code, _, stderr) = corpus(folder.path(), &["import", file.to_str().unwrap()]);
+        assert_eq!(code, 1, "{stderr}");
+        let expected = format!("{}{place}", file.display());
+        assert!(stderr.contains(&expected), "{bad}\n{stderr}");
+        assert!(!folder.path().join("breakage.redb").exists());
+    }
+    fs::write(&file, [b'{', b'\n', 0xff]).unwrap();
+    let (_, _, stderr) = corpus(folder.path(), &["import", file.to_str().unwrap()]);
+    assert!(stderr.contains("in.jsonl:2: not UTF-8"), "{stderr}");
+}
+
+#[test]
+fn one_id_with_other_contents_is_a_conflict() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("in.jsonl");
+    fs::write(&file, line("one", "a cause")).unwrap();
+    ok(folder.path(), &["import", file.to_str().unwrap()]);
+    fs::write(
+        &file,
+        format!("{}\n{}", line("new", "n"), line("one", "other")),
+    )
+    .unwrap();
+    let (code, _, stderr) = corpus(folder.path(), &["import", file.to_str().unwrap()]);
+    assert_eq!(code, 1);
+    assert!(
+        stderr.contains("postmortem one is known with other contents"),
+        "{stderr}"
+    );
+    assert_eq!(json(folder.path(), &["list", "--json"])["count"], 1);
+}
+
+#[test]
+fn another_embedder_is_refused_until_it_has_embedded() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), &["seed"]);
+    let search = ["search", "a text", "--embedder", "control"];
+    let (code, _, stderr) = corpus(folder.path(), &search);
+    assert_eq!(code, 1);
+    assert!(
+        stderr.contains("breakage corpus reembed --embedder control"),
+        "{stderr}"
+    );
+    ok(folder.path(), &["reembed", "--embedder", "control"]);
+    ok(folder.path(), &search);
+    assert_eq!(
+        json(
+            folder.path(),
+            &["search", "OOMKilled memory limit", "--json"]
+        )["count"],
+        3
+    );
+}
+
+#[test]
+fn text_of_agents_cannot_command_the_terminal_but_stays_whole_in_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("in.jsonl");
+    let hostile = "\u{1b}[2J=cmd|' /C calc'!A0\r\u{202e}probe";
+    fs::write(&file, line("bad", hostile)).unwrap();
+    ok(folder.path(), &["import", file.to_str().unwrap()]);
+    for args in [
+        &["list"][..],
+        &["show", "bad"],
+        &["search", "probe cmd calc"],
+    ] {
+        let (_, stdout, stderr) = corpus(folder.path(), args);
+        for text in [&stdout, &stderr] {
+            assert!(
+                !text.contains(['\u{1b}', '\r', '\u{202e}']),
+                "{args:?}: {text:?}"
+            );
+        }
+    }
+    let shown = json(folder.path(), &["show", "bad", "--json"]);
+    assert_eq!(shown["postmortem"]["final_diagnosis"], hostile);
+}
+
+#[test]
+fn filters_narrow_and_wrong_numbers_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let found = json(
+        folder.path(),
+        &[
+            "search",
+            "the probe",
+            "--k",
+            "9",
+            "--max-distance",
+            "2",
+            "--source",
+            "production",
+            "--category",
+            "probe-misconfigured",
+            "--json",
+        ],
+    );
+    assert!(found["count"].as_u64().unwrap() >= 2);
+    for result in found["results"].as_array().unwrap() {
+        assert_eq!(result["source"], "production");
+        assert_eq!(result["primary_category"], "probe-misconfigured");
+    }
+    for args in [
+        ["--max-distance", "2.5"],
+        ["--k", "5000"],
+        ["--max-distance", "NaN"],
+    ] {
+        let (code, _, stderr) = corpus(folder.path(), &["search", "x", args[0], args[1]]);
+        assert_eq!(code, 1, "{stderr}");
+    }
+    let (code, _, stderr) = corpus(folder.path(), &["show", "nobody"]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("breakage corpus list"), "{stderr}");
+}
