@@ -31,13 +31,14 @@ fn ok(workspace: &Path, args: &[&str]) -> String {
 }
 
 fn json(workspace: &Path, args: &[&str]) -> Value {
-    serde_json::from_str(&ok(workspace, args)).unwrap()
+    serde_json::from_str(&ok(workspace, args)).expect("--json prints JSON")
 }
 
 /// A line of the seed file with another id and diagnosis.
 fn line(id: &str, diagnosis: &str) -> String {
-    let seeds = fs::read_to_string("data/seed-postmortems.jsonl").unwrap();
-    let mut entry: Value = serde_json::from_str(seeds.lines().next().unwrap()).unwrap();
+    let seeds = fs::read_to_string("data/seed-postmortems.jsonl").expect("the seeds are committed");
+    let first = seeds.lines().next().expect("there are seeds");
+    let mut entry: Value = serde_json::from_str(first).expect("seeds are JSON Lines");
     entry["id"] = id.into();
     entry["postmortem"]["final_diagnosis"] = diagnosis.into();
     entry.to_string()
