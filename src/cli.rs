@@ -6,8 +6,11 @@ pub mod completions;
 pub mod corpus;
 pub mod failure;
 pub mod init;
+pub mod interrupt;
 pub mod output;
 pub mod printable;
+pub mod run;
+pub mod runs;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -49,6 +52,8 @@ pub enum Command {
     /// Create a workspace and write the built-in files into it to edit
     Init(init::Args),
     Corpus(corpus::Args),
+    Run(Box<run::Args>),
+    Runs(runs::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
 }
@@ -88,6 +93,8 @@ fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Init(args) => init::run(context, &args),
         Command::Corpus(args) => corpus::run(context, &args),
+        Command::Run(args) => run::run(context, &args),
+        Command::Runs(args) => runs::run(context, &args),
         Command::Completions(args) => completions::run(context, &args),
     }
 }

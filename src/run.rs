@@ -10,6 +10,7 @@ pub mod identity;
 pub mod past;
 pub mod prepare;
 pub mod recover;
+pub mod repeat;
 pub mod restore;
 pub mod stage;
 pub mod summary;

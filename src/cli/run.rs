@@ -1,0 +1,283 @@
+//! `breakage run`: one scenario through one or more whole runs.
+
+pub(in crate::cli) mod account;
+mod dry_run;
+mod repetitions;
+
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use crate::agent::{self, BUILT_IN};
+use crate::cli::failure::{Failure, INTERRUPTED, INVALID_RUNS};
+use crate::cli::{Context, interrupt};
+use crate::config::Workspace;
+use crate::embed::BuiltIn;
+use crate::experience::learner::Learner;
+use crate::experience::policy::Policy;
+use crate::experience::{Reader, seeds};
+use crate::ids::Seed;
+use crate::inject;
+use crate::record::{FrameworkCode, RunState};
+use crate::run::recover::{Recovered, recover};
+use crate::run::repeat::{Progress, RepeatError, Repetitions, repeat};
+use crate::run::summary::Summary;
+use crate::run::{Finished, Setting};
+use crate::scenario::library::{DEFAULT_RUBRIC, Library};
+use crate::scenario::model::Scenario;
+use crate::store::Store;
+
+/// Take a scenario through one whole run on the embedded cluster and keep a scored record
+///
+/// The cluster is made for the run, inside this process and in its own time: a run of ten minutes takes a moment, and
+/// the same seed gives the same run. Wall time goes to stderr.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  breakage run secret-missing-key-advocate
+  breakage run cpu-limit-throttling-advocate --seed 7 --reps 20 --json
+  breakage run ./my-scenario.yaml --agent noop
+  breakage run oom-advocate-api-k8s-only --dry-run")]
+pub struct Args {
+    /// A scenario's id (see `breakage scenario list`) or the path of a file
+    pub scenario: String,
+    /// The agent that responds
+    #[arg(long, default_value = "rules", value_parser = agent_names())]
+    pub agent: String,
+    /// Everything random derives from it; repetitions count up from it
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// How many runs, each on a cluster of its own
+    #[arg(long, default_value = "1", value_name = "N")]
+    pub reps: NonZeroU64,
+    /// Runs at the same time [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// The rubric to score under: v0.1, article, or one of the workspace
+    #[arg(long, default_value = DEFAULT_RUBRIC)]
+    pub rubric: String,
+    #[command(flatten)]
+    pub retrieval: RetrievalArgs,
+    /// Serve this run's postmortem to later runs (else it is kept in quarantine)
+    #[arg(long)]
+    pub learn: bool,
+    /// Show what would be changed and how it would be undone; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON object per run
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What past incidents the agent may be shown.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Retrieval of past incidents")]
+pub struct RetrievalArgs {
+    /// Past incidents per question
+    #[arg(long, value_name = "N")]
+    pub k: Option<usize>,
+    /// Largest cosine distance [default: the embedder's]
+    #[arg(long, value_name = "D", env = "BREAKAGE_RETRIEVAL_MAX_DISTANCE")]
+    pub max_distance: Option<f64>,
+    /// Nearest candidates looked at before the distance applies [default: k]
+    #[arg(long, value_name = "N", env = "BREAKAGE_RETRIEVAL_POOL_CAP")]
+    pub pool_cap: Option<usize>,
+    /// lexical, or control (the deterministic control of the published experiments)
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "lexical",
+        env = "BREAKAGE_EMBEDDER"
+    )]
+    pub embedder: BuiltIn,
+    /// Serve nothing
+    #[arg(long, conflicts_with_all = ["k", "max_distance", "pool_cap"])]
+    pub no_retrieval: bool,
+}
+
+fn agent_names() -> clap::builder::PossibleValuesParser {
+    BUILT_IN
+        .iter()
+        .map(|(name, help)| clap::builder::PossibleValue::new(*name).help(*help))
+        .collect::<Vec<_>>()
+        .into()
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
+    let workspace =
+        Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)?;
+    let library = Library::open(Some(workspace.folder())).map_err(Failure::input)?;
+    let loaded = library
+        .loaded(&args.scenario)
+        .map_err(|error| Failure::input(error).hint("breakage scenario list"))?;
+    for warning in &loaded.warnings {
+        context
+            .output
+            .note(&format!("warning: {}", warning.line(&args.scenario)));
+    }
+    let scenario = Arc::new(loaded.scenario);
+    refuse_unavailable(&scenario)?;
+    if args.dry_run {
+        return dry_run::run(context, args, &scenario);
+    }
+    let store = Arc::new(workspace.store().map_err(Failure::input)?);
+    tell_recovered(context, &store)?;
+    let (stop, interrupted) = watch::channel(false);
+    interrupt::listen(stop);
+    let setting = setting(context, args, &library, store, interrupted)?;
+    run_all(context, args, &setting, scenario)
+}
+
+fn refuse_unavailable(scenario: &Scenario) -> Result<(), Failure> {
+    let injector = &scenario.injector;
+    if inject::is_available(injector) {
+        return Ok(());
+    }
+    Err(Failure::input(anyhow::anyhow!(
+        "scenario {} needs the injector {}, which is not available yet",
+        scenario.id,
+        injector.type_name()
+    ))
+    .hint("breakage scenario list shows which scenarios run"))
+}
+
+fn tell_recovered(context: &Context, store: &Store) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(Failure::internal)?;
+    let found = runtime
+        .block_on(recover(store, None))
+        .map_err(Failure::input)?;
+    for outcome in found {
+        let text = match outcome {
+            Recovered::Gone { run } => {
+                format!(
+                    "run {run} was cut off; its embedded cluster ended with it, nothing is left"
+                )
+            }
+            Recovered::Undone { run, .. } => format!("run {run} was cut off; its fault is undone"),
+            Recovered::Failed { run, reason } => {
+                format!("warning: the fault of run {run} could not be undone: {reason}")
+            }
+            Recovered::Elsewhere { run, cluster } => {
+                format!("warning: run {run} was cut off on another cluster ({cluster})")
+            }
+        };
+        context.output.note(&text);
+    }
+    Ok(())
+}
+
+fn setting(
+    context: &Context,
+    args: &Args,
+    library: &Library,
+    store: Arc<Store>,
+    interrupted: watch::Receiver<bool>,
+) -> Result<Setting, Failure> {
+    let retrieval = &args.retrieval;
+    let embedder = retrieval.embedder.embedder();
+    let mut policy = if retrieval.no_retrieval {
+        Policy::off(embedder.as_ref())
+    } else {
+        Policy::default_for(embedder.as_ref())
+    };
+    if let Some(k) = retrieval.k {
+        policy.k = k;
+    }
+    if let Some(max_distance) = retrieval.max_distance {
+        policy.max_distance = max_distance;
+    }
+    policy.pool_cap = retrieval.pool_cap;
+    policy.check().map_err(Failure::usage)?;
+    if store.postmortem_count().map_err(Failure::input)? == 0 {
+        // Otherwise the first postmortem of a run would take the place of those compiled in.
+        Learner::new(store.clone(), embedder.clone())
+            .import(&seeds::entries(), |_| ())
+            .map_err(Failure::input)?;
+    }
+    let snapshot = Reader::new(Some(store.clone()))
+        .snapshot(embedder.as_ref())
+        .map_err(|error| Failure::input(error).hint("breakage corpus reembed"))?;
+    if !snapshot.without_vector().is_empty() {
+        context.output.note(&format!(
+            "{} postmortems have no vector of this embedder and cannot be found; breakage corpus reembed mends that",
+            snapshot.without_vector().len()
+        ));
+    }
+    Ok(Setting {
+        store,
+        vocabulary: Arc::new(library.vocabulary().clone()),
+        rubric: library
+            .rubric(&args.rubric)
+            .map_err(Failure::input)?
+            .clone(),
+        embedder,
+        policy,
+        snapshot: Arc::new(snapshot),
+        learn: args.learn,
+        interrupted,
+    })
+}
+
+fn run_all(
+    context: &Context,
+    args: &Args,
+    setting: &Setting,
+    scenario: Arc<Scenario>,
+) -> Result<ExitCode, Failure> {
+    let make = || agent::by_name(&args.agent).expect("the flag takes only names that exist");
+    let plan = Repetitions {
+        scenario: scenario.clone(),
+        // Qualification records come with the experiments; until then no run can claim one.
+        qualified: false,
+        base: Seed(args.seed),
+        count: args.reps.get(),
+        jobs: args
+            .jobs
+            .or_else(|| std::thread::available_parallelism().ok())
+            .map_or(1, NonZeroUsize::get),
+        agent: &make,
+    };
+    let started = Instant::now();
+    let mut printer = repetitions::Printer::new(context, args, &scenario);
+    repeat(setting, &plan, |progress| match progress {
+        Progress::Event { event, .. } => printer.event(&event),
+        Progress::Done { index, outcome } => printer.done(index, *outcome),
+    });
+    printer.finish(started.elapsed())
+}
+
+/// The exit code of runs: interrupted over invalid over done.
+fn exit_code(finished: &[Finished]) -> ExitCode {
+    let codes = || {
+        finished.iter().filter_map(|one| match &one.record.state {
+            RunState::FrameworkError { code, .. } => Some(*code),
+            _ => None,
+        })
+    };
+    if codes().any(|code| code == FrameworkCode::Interrupted) {
+        ExitCode::from(INTERRUPTED)
+    } else if codes().next().is_some() {
+        ExitCode::from(INVALID_RUNS)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// Prints one run as a line of JSON.
+fn print_json(context: &Context, finished: &Finished) -> Result<(), Failure> {
+    context
+        .output
+        .json_line(&Summary::of(&finished.record, finished.score.as_ref()))
+}
+
+fn not_kept(error: RepeatError) -> Failure {
+    match error {
+        RepeatError::NotKept { .. } => Failure::input(error),
+        RepeatError::Runtime(_) => Failure::internal(error),
+    }
+}

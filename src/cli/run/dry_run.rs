@@ -1,0 +1,103 @@
+//! `breakage run --dry-run`: what would change and how it would be undone, read from a fresh cluster; nothing written.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::cli::Context;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::run::Args;
+use crate::cluster::fixture;
+use crate::cluster::reset::{self, Owned};
+use crate::cluster::target::Target;
+use crate::ids::Seed;
+use crate::inject::change::{Plan, shown};
+use crate::inject::{self, field};
+use crate::scenario::model::Scenario;
+
+pub(super) fn run(
+    context: &Context,
+    args: &Args,
+    scenario: &Scenario,
+) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(Failure::internal)?;
+    let plan = runtime.block_on(plan(Seed(args.seed), scenario))?;
+    if args.json {
+        context.output.json(&as_json(scenario, &plan))?;
+    } else {
+        context.output.print(&as_text(scenario, &plan))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn plan(seed: Seed, scenario: &Scenario) -> Result<Plan, Failure> {
+    let target = Target::embedded(seed);
+    let client = target.client();
+    let fixture = fixture::load(&scenario.fixture).map_err(Failure::input)?;
+    reset::apply(&client, &fixture, &mut Owned::default())
+        .await
+        .map_err(Failure::cluster)?;
+    inject::plan(&client, &scenario.injector, &target.now_text())
+        .await
+        .map_err(Failure::cluster)
+}
+
+fn as_text(scenario: &Scenario, plan: &Plan) -> String {
+    let mut text = format!(
+        "{}: the injector {} would change\n\n",
+        scenario.id,
+        scenario.injector.type_name()
+    );
+    let mut table = Output::table(&["object", "field", "from", "to"]);
+    for change in &plan.changes {
+        for one in &change.fields {
+            table.add_row([
+                change.object.to_string(),
+                field::dotted(&one.path),
+                shown(&change.object, one.old.as_ref()),
+                shown(&change.object, one.new.as_ref()),
+            ]);
+        }
+    }
+    text.push_str(&table.to_string());
+    text.push_str(
+        "\n\nUndo: each field that still has the new value gets the old one back; a field that somebody else \
+         changed\nis kept and reported. Then the namespaces are reset to the fixture. Nothing was written.",
+    );
+    for warning in &plan.warnings {
+        text.push_str(&format!("\nwarning: {warning}"));
+    }
+    text
+}
+
+fn as_json(scenario: &Scenario, plan: &Plan) -> serde_json::Value {
+    let fields: Vec<serde_json::Value> = plan
+        .changes
+        .iter()
+        .flat_map(|change| {
+            change.fields.iter().map(|one| {
+                json!({
+                    "kind": change.object.kind,
+                    "namespace": change.object.namespace,
+                    "name": change.object.name,
+                    "path": field::dotted(&one.path),
+                    "from": shown(&change.object, one.old.as_ref()),
+                    "to": shown(&change.object, one.new.as_ref()),
+                    "undo": shown(&change.object, one.old.as_ref()),
+                })
+            })
+        })
+        .collect();
+    json!({
+        "scenario_id": scenario.id,
+        "injector": scenario.injector.type_name(),
+        "written": false,
+        "changes": fields,
+        "warnings": plan.warnings,
+    })
+}

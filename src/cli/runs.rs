@@ -1,0 +1,202 @@
+//! `breakage runs`: the records that runs left, and scoring them again.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::cli::Context;
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::run::account;
+use crate::config::Workspace;
+use crate::ids::RunId;
+use crate::record::Record;
+use crate::run::Finished;
+use crate::run::summary::{Summary, state_of};
+use crate::scenario::library::{DEFAULT_RUBRIC, Library};
+use crate::scenario::model::Scenario;
+use crate::score::{self, Score};
+use crate::store::Store;
+
+/// List, show and rescore the records of runs
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+pub enum Command {
+    /// List every run, oldest first, scored under the rubric that it was run with
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one run
+    Show {
+        /// The run's id, or its beginning when that is unique
+        id: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Score a run's evidence under a rubric; the record stays as it is
+    Rescore {
+        /// The run's id, or its beginning when that is unique
+        id: String,
+        /// The rubric
+        #[arg(long, default_value = DEFAULT_RUBRIC)]
+        rubric: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
+    let workspace =
+        Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)?;
+    let library = Library::open(Some(workspace.folder())).map_err(Failure::input)?;
+    let store = workspace.existing_store().map_err(Failure::input)?;
+    match &args.command {
+        Command::List { json } => list(context, &library, store.as_ref(), *json)?,
+        Command::Show { id, json } => {
+            let record = find(store.as_ref(), id)?;
+            let rubric = record.rubric.to_string();
+            show(context, &library, record, &rubric, *json)?;
+        }
+        Command::Rescore { id, rubric, json } => {
+            let record = find(store.as_ref(), id)?;
+            show(context, &library, record, rubric, *json)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(
+    context: &Context,
+    library: &Library,
+    store: Option<&Store>,
+    json: bool,
+) -> Result<(), Failure> {
+    let records = match store {
+        Some(store) => store.records().map_err(Failure::input)?,
+        None => Vec::new(),
+    };
+    let rows: Vec<(Record, Option<Score>)> = records
+        .into_iter()
+        .map(|record| {
+            let rubric = record.rubric.to_string();
+            let score = rescore(library, &record, &rubric).ok().flatten();
+            (record, score)
+        })
+        .collect();
+    if json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(record, score)| row(record, score))
+            .collect();
+        return context.output.json(&rows);
+    }
+    if rows.is_empty() {
+        return context
+            .output
+            .print("No runs yet. Start with: breakage run secret-missing-key-advocate");
+    }
+    let mut table = Output::table(&["run", "agent", "state", "total", "ran at"]);
+    for (record, score) in &rows {
+        let (state, code, _) = state_of(&record.state);
+        table.add_row([
+            record.run_id.to_string(),
+            record.agent.name.clone(),
+            code.map_or_else(|| state.to_owned(), |code| format!("{state} {code}")),
+            score
+                .as_ref()
+                .map_or("-".to_owned(), |score| score.total.to_string()),
+            record.ran_at.clone(),
+        ]);
+    }
+    context.output.print(&table.to_string())
+}
+
+fn row(record: &Record, score: &Option<Score>) -> serde_json::Value {
+    let (state, code, _) = state_of(&record.state);
+    json!({
+        "run_id": record.run_id,
+        "scenario_id": record.scenario_id,
+        "seed": record.seed,
+        "agent": record.agent.name,
+        "rubric": record.rubric,
+        "state": state,
+        "state_code": code,
+        "total": score.as_ref().map(|score| score.total.as_f64()),
+        "ran_at": record.ran_at,
+    })
+}
+
+fn show(
+    context: &Context,
+    library: &Library,
+    record: Record,
+    rubric: &str,
+    json: bool,
+) -> Result<(), Failure> {
+    let score = rescore(library, &record, rubric)?;
+    if json {
+        return context.output.json(&Summary::of(&record, score.as_ref()));
+    }
+    let scenario = scenario_of(library, &record)?;
+    let finished = Finished { record, score };
+    context.output.print(&account::of(&scenario, &finished))
+}
+
+/// The newest record of a run id, or of the only run whose id begins so.
+fn find(store: Option<&Store>, id: &str) -> Result<Record, Failure> {
+    let missing =
+        || Failure::input(anyhow::anyhow!("there is no run {id}")).hint("breakage runs list");
+    let store = store.ok_or_else(missing)?;
+    if let Some(record) = store.record(&RunId::new(id)).map_err(Failure::input)? {
+        return Ok(record);
+    }
+    let mut matching: Vec<Record> = store
+        .records()
+        .map_err(Failure::input)?
+        .into_iter()
+        .filter(|record| record.run_id.as_str().starts_with(id))
+        .collect();
+    let first = matching.first().map(|record| record.run_id.clone());
+    if matching
+        .iter()
+        .any(|record| Some(&record.run_id) != first.as_ref())
+    {
+        let ids: Vec<&str> = matching.iter().map(|r| r.run_id.as_str()).collect();
+        return Err(Failure::input(anyhow::anyhow!(
+            "{id} begins several runs: {}",
+            ids.join(", ")
+        )));
+    }
+    matching.pop().ok_or_else(missing)
+}
+
+/// Scores a record under a rubric; nothing for runs that do not count.
+fn rescore(library: &Library, record: &Record, rubric: &str) -> Result<Option<Score>, Failure> {
+    let rubric = library.rubric(rubric).map_err(Failure::input)?;
+    let scenario = scenario_of(library, record)?;
+    Ok(score::score(&scenario, record, rubric, library.vocabulary()).ok())
+}
+
+/// The scenario that a record came from, the very same text.
+fn scenario_of(library: &Library, record: &Record) -> Result<Scenario, Failure> {
+    let scenario = library
+        .scenario(record.scenario_id.as_str())
+        .map_err(Failure::input)?;
+    if scenario.sha256 != record.scenario_sha256 {
+        return Err(Failure::input(anyhow::anyhow!(
+            "scenario {} has changed since run {}; the run cannot be scored against another text",
+            record.scenario_id,
+            record.run_id
+        )));
+    }
+    Ok(scenario)
+}
