@@ -3,8 +3,15 @@
 //! An agent sees [`crate::scenario::model::Task`] only. Ground truth, injector, rubric, arm and experience base are out
 //! of its reach in types: it holds a client whose requests are recorded, a retrieval handle and a notebook.
 
+pub mod account;
+pub mod diagnose;
+pub mod evidence;
+pub mod finding;
 pub mod noop;
+pub mod pace;
+pub mod repair;
 pub mod rules;
+pub mod verify;
 
 use std::cell::RefCell;
 use std::rc::Rc;
