@@ -162,6 +162,7 @@ mod tests {
     use crate::experience::seeds;
     use crate::experience::transfer::write_lines;
     use crate::record::{Outcome, Source};
+    use crate::scenario::library::Library;
 
     #[test]
     fn the_lexical_threshold_is_the_one_that_the_seeds_give() {
@@ -211,7 +212,24 @@ mod tests {
             for ours in ["advocate", "otel", "flagd"] {
                 assert!(!text.to_lowercase().contains(ours), "{}: {ours}", seed.id);
             }
-            assert!(seed.mechanism.is_some(), "{}", seed.id);
+        }
+    }
+
+    #[test]
+    fn the_seeds_use_the_vocabulary_and_its_mechanisms() {
+        let library = Library::open(None).unwrap();
+        let vocabulary = library.vocabulary();
+        for seed in seeds::entries() {
+            for category in std::iter::once(&seed.postmortem.primary_category)
+                .chain(&seed.postmortem.secondary_categories)
+            {
+                let known = vocabulary.categories.iter().any(|c| c.id == *category);
+                assert!(known, "{}: {category}", seed.id);
+            }
+            if let Some(mechanism) = &seed.mechanism {
+                let known = vocabulary.mechanisms.iter().any(|m| m.id == *mechanism);
+                assert!(known, "{}: {mechanism}", seed.id);
+            }
         }
     }
 

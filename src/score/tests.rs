@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::ids::{FixtureId, ScenarioId};
+use crate::scenario::library::Library;
 use crate::scenario::model::{
     Category, Credits, Detector, GroundTruth, Injector, Mutation, Plane, Scorer, Status, Tier,
 };
@@ -199,6 +200,19 @@ fn diagnoses_earn_what_the_published_table_says() {
             "{primary} {secondaries:?} for {truth:?}: {}",
             score.axes.diagnosed.detail
         );
+    }
+}
+
+#[test]
+fn the_built_in_rubrics_have_the_published_numbers() {
+    let library = Library::open(None).unwrap();
+    for ours in [published(), article()] {
+        let built_in = library.rubric(ours.id.as_str()).unwrap();
+        let described = Rubric {
+            description: built_in.description.clone(),
+            ..ours
+        };
+        assert_eq!(*built_in, described);
     }
 }
 
