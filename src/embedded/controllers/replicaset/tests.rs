@@ -89,3 +89,73 @@ fn a_refused_pod_is_tried_again_later_and_later() {
     assert_eq!(rs["status"].get("conditions"), None);
     assert_eq!(rs["status"]["replicas"], 2);
 }
+
+/// `FailedCreate` events: message and count, the combined one first.
+fn refusals(bench: &Bench) -> Vec<(String, i64)> {
+    let mut found: Vec<(String, i64)> = bench
+        .list(Kind::Event)
+        .iter()
+        .filter(|e| e["reason"] == "FailedCreate")
+        .map(|e| {
+            let count = e["count"].as_i64().unwrap();
+            (e["message"].as_str().unwrap().to_owned(), count)
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn a_missing_service_account_refuses_every_pod_with_the_same_words() {
+    let mut bench = Bench::new();
+    let mut web = deployment(1, json!({"type": "Recreate"}));
+    web["spec"]["template"]["spec"]["serviceAccountName"] = json!("advocate");
+    bench.create(Kind::Deployment, web);
+    bench.run(2);
+    let prefix = format!("{}-", name(&bench.only(Kind::ReplicaSet)));
+    let message = format!(
+        "Error creating: pods \"{prefix}\" is forbidden: error looking up service account shop/advocate: \
+         serviceaccount \"advocate\" not found"
+    );
+    assert_eq!(refusals(&bench), [(message.clone(), 9)]);
+    bench.run(88);
+    assert_eq!(refusals(&bench), [(message, 15)]);
+    let (status, reason) = bench.condition(Kind::Deployment, "web", "ReplicaFailure");
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "FailedCreate"));
+    let (status, reason) = bench.condition(Kind::Deployment, "web", "Progressing");
+    assert_eq!(
+        (status.as_str(), reason.as_str()),
+        ("True", "NewReplicaSetCreated")
+    );
+}
+
+#[test]
+fn pods_beyond_a_quota_are_refused_by_name_and_the_tenth_refusal_is_combined() {
+    let mut bench = Bench::new();
+    let quota = json!({"metadata": {"name": "team", "namespace": NS},
+                       "spec": {"hard": {"limits.memory": "100Mi"}}});
+    bench.create(Kind::ResourceQuota, quota);
+    bench.run(1);
+    let mut web = deployment(1, json!({"type": "Recreate"}));
+    web["spec"]["template"]["spec"]["containers"][0]["resources"] =
+        json!({"limits": {"memory": "256Mi"}});
+    bench.create(Kind::Deployment, web);
+    bench.run(90);
+    let found = refusals(&bench);
+    assert_eq!(found.len(), 10, "{found:?}");
+    let tail = "is forbidden: exceeded quota: team, requested: limits.memory=256Mi, used: \
+                limits.memory=0, limited: limits.memory=100Mi";
+    assert!(
+        found.iter().all(|(message, _)| message.ends_with(tail)),
+        "{found:?}"
+    );
+    assert!(
+        found[0]
+            .0
+            .starts_with("(combined from similar events): Error creating: pods")
+    );
+    assert_eq!(found[0].1, 6);
+    let status = bench.get(Kind::Deployment, "web")["status"].clone();
+    assert_eq!(status["unavailableReplicas"], 1);
+    assert_eq!(status.get("replicas"), None);
+}
