@@ -13,6 +13,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use tower::BoxError;
 use tower::util::{BoxCloneSyncService, MapErr, MapRequest, MapResponse};
 
+use crate::embedded::bootstrap;
 use crate::embedded::cluster::{Cluster, ClusterConfig};
 use crate::embedded::image::Registry;
 use crate::embedded::time::Time;
@@ -50,13 +51,13 @@ impl Target {
     /// A fresh embedded cluster whose ids, names, jitter and date derive from the seed.
     pub fn embedded(seed: Seed) -> Target {
         let offset = seed.child("cluster start", 0).0 % (SPREAD_S * 1000);
-        Target {
-            cluster: Cluster::new(ClusterConfig {
-                seed: seed.child("cluster", 0).0,
-                start: EPOCH + Duration::from_millis(offset),
-                images: Registry::default(),
-            }),
-        }
+        let cluster = Cluster::new(ClusterConfig {
+            seed: seed.child("cluster", 0).0,
+            start: EPOCH + Duration::from_millis(offset),
+            images: Registry::default(),
+        });
+        cluster.with(bootstrap::populate);
+        Target { cluster }
     }
 
     /// The embedded cluster itself, for tests and for the gateway.
