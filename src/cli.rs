@@ -11,6 +11,8 @@ pub mod output;
 pub mod printable;
 pub mod run;
 pub mod runs;
+pub mod scenario;
+pub mod vocab;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -54,6 +56,10 @@ pub enum Command {
     Corpus(corpus::Args),
     Run(Box<run::Args>),
     Runs(runs::Args),
+    /// List, show and validate scenarios
+    Scenario(scenario::Args),
+    /// List the vocabulary of root causes
+    Vocab(vocab::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
 }
@@ -95,6 +101,8 @@ fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
         Command::Corpus(args) => corpus::run(context, &args),
         Command::Run(args) => run::run(context, &args),
         Command::Runs(args) => runs::run(context, &args),
+        Command::Scenario(args) => scenario::run(context, &args),
+        Command::Vocab(args) => vocab::run(context, &args),
         Command::Completions(args) => completions::run(context, &args),
     }
 }

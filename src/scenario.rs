@@ -12,4 +12,5 @@ pub mod model;
 pub mod mutation;
 pub mod near;
 pub mod problem;
+pub mod schema;
 pub mod yaml;

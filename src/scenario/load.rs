@@ -25,7 +25,7 @@ pub use crate::scenario::load::vocabulary::{categories, mechanisms, rubric, voca
 pub use crate::scenario::yaml::from_bytes;
 
 /// The keys of a scenario file.
-pub const SCENARIO_KEYS: [&str; 17] = [
+pub const SCENARIO_KEYS: [&str; 18] = [
     "id",
     "plane",
     "symptom_class",
@@ -43,9 +43,8 @@ pub const SCENARIO_KEYS: [&str; 17] = [
     "alert",
     "manifest_when",
     "protected",
+    "reference_repair",
 ];
-/// The keys that our format adds after those of [`SCENARIO_KEYS`].
-pub const REPAIR_KEY: &str = "reference_repair";
 
 /// A scenario that may run, and what its author should know.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,8 +74,7 @@ fn decode(
     vocabulary: &Vocabulary,
     notes: &mut Notes,
 ) -> Option<Scenario> {
-    let known: Vec<&str> = SCENARIO_KEYS.into_iter().chain([REPAIR_KEY]).collect();
-    fields.known(&known, notes);
+    fields.known(&SCENARIO_KEYS, notes);
     // Everything is decoded before the first failure counts, so that all problems are reported.
     let header = header::header(fields, notes);
     let injector = injector::injector(fields, notes);
@@ -167,7 +165,7 @@ fn needs(injector: &Injector, fixed_when: &[Condition], fixture: &[FixtureId]) -
     let foreign = fixture
         .iter()
         .filter(|fixture| fixture.as_str() == OTEL_FIXTURE);
-    needs.extend(foreign.map(|fixture| format!("fixture {fixture}")));
+    needs.extend(foreign.map(ToString::to_string));
     let needed = fixed_when
         .iter()
         .filter(|condition| !condition.skip_if_unevaluable);
