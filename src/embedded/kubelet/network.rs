@@ -1,0 +1,421 @@
+//! The simulated network: names, Services, connections, database sessions and HTTP requests.
+//!
+//! Everything is answered from the objects in the store and the sockets of running processes: a name from the
+//! Services (as long as cluster DNS has an endpoint), a Service's address from its ready endpoints, a pod's
+//! address from what listens there. Denied and unserved connections are refused, as kube-proxy rejects them.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::embedded::image::program::Protocol;
+use crate::embedded::kind::Kind;
+use crate::embedded::kubelet::pod::{Pod, Run, RunState, Socket};
+use crate::embedded::kubelet::policy;
+use crate::embedded::kubelet::process::DatabaseLink;
+use crate::embedded::time::Time;
+use crate::embedded::world::World;
+
+/// A round trip inside the node, with what a program does around it.
+const ROUND_TRIP: Duration = Duration::from_micros(2_500);
+
+/// What password authentication adds on both sides.
+const AUTHENTICATION: Duration = Duration::from_micros(4_500);
+
+/// Address of the cluster's DNS.
+pub const DNS_ADDRESS: &str = "10.43.0.10";
+
+/// How a connection attempt ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Connection {
+    /// Pod uid, run id and index of the socket.
+    Open(String, String, usize),
+    Refused,
+    NoAnswer,
+}
+
+/// Why a name has no address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameError {
+    NoSuchHost,
+    NoAnswer,
+}
+
+impl NameError {
+    /// As Go's resolver words it.
+    pub fn text(&self, name: &str) -> String {
+        match self {
+            NameError::NoSuchHost => format!("lookup {name} on {DNS_ADDRESS}:53: no such host"),
+            NameError::NoAnswer => {
+                format!("lookup {name} on {DNS_ADDRESS}:53: dial udp {DNS_ADDRESS}:53: i/o timeout")
+            }
+        }
+    }
+}
+
+/// The address of a name as a pod sees it.
+pub fn resolve(world: &World, from: &Pod, name: &str) -> Result<String, NameError> {
+    if name.parse::<std::net::IpAddr>().is_ok() {
+        return Ok(name.to_owned());
+    }
+    if name == "localhost" {
+        return Ok("127.0.0.1".to_owned());
+    }
+    if name == from.name {
+        return from
+            .sandbox
+            .as_ref()
+            .map(|sandbox| sandbox.ip.clone())
+            .ok_or(NameError::NoSuchHost);
+    }
+    if !dns_answers(world, from) {
+        return Err(NameError::NoAnswer);
+    }
+    let name = name.trim_end_matches('.');
+    let short = name
+        .strip_suffix(".svc.cluster.local")
+        .or_else(|| name.strip_suffix(".svc"))
+        .unwrap_or(name);
+    let parts: Vec<&str> = short.split('.').collect();
+    let found = match parts.as_slice() {
+        [service] => service_address(world, &from.namespace, service),
+        [service, namespace] => service_address(world, namespace, service),
+        [pod, service, namespace] => stateful_address(world, namespace, service, pod),
+        _ => None,
+    };
+    found.ok_or(NameError::NoSuchHost)
+}
+
+/// Cluster DNS answers when its Service has a ready endpoint that may be reached. A cluster without the
+/// Service has some other DNS.
+fn dns_answers(world: &World, from: &Pod) -> bool {
+    let Some(service) = world.store.get(Kind::Service, "kube-system", "kube-dns") else {
+        return true;
+    };
+    let endpoints = ready_endpoints(world, service, "dns");
+    endpoints.iter().any(|(address, port)| policy::allows(world, from, address, *port))
+}
+
+fn service_address(world: &World, namespace: &str, name: &str) -> Option<String> {
+    let service = world.store.get(Kind::Service, namespace, name)?;
+    match service["spec"]["clusterIP"].as_str() {
+        Some("None") => {
+            let any = ready_endpoints(world, service, "");
+            any.first().map(|(address, _)| address.clone())
+        }
+        Some(ip) if !ip.is_empty() => Some(ip.to_owned()),
+        _ => None,
+    }
+}
+
+fn stateful_address(world: &World, namespace: &str, service: &str, pod: &str) -> Option<String> {
+    world.store.get(Kind::Service, namespace, service)?;
+    let object = world.store.get(Kind::Pod, namespace, pod)?;
+    object["status"]["podIP"].as_str().map(str::to_owned)
+}
+
+/// Ready addresses and target ports of a Service's port (any port for an empty name).
+fn ready_endpoints(world: &World, service: &Value, port_name: &str) -> Vec<(String, u16)> {
+    let namespace = service["metadata"]["namespace"].as_str().unwrap_or_default();
+    let name = &service["metadata"]["name"];
+    let mut all = Vec::new();
+    for slice in world.store.within(Kind::EndpointSlice, namespace) {
+        if &slice["metadata"]["labels"]["kubernetes.io/service-name"] != name {
+            continue;
+        }
+        let ports = slice["ports"].as_array().into_iter().flatten();
+        let port = ports
+            .filter(|port| port_name.is_empty() || port["name"].as_str().unwrap_or_default() == port_name)
+            .find_map(|port| u16::try_from(port["port"].as_u64()?).ok());
+        let Some(port) = port else { continue };
+        for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
+            if endpoint["conditions"]["ready"] == false {
+                continue;
+            }
+            for address in endpoint["addresses"].as_array().into_iter().flatten() {
+                all.push((address.as_str().unwrap_or_default().to_owned(), port));
+            }
+        }
+    }
+    all
+}
+
+/// Opens a connection from a pod.
+pub fn connect(world: &World, from: &Pod, address: &str, port: u16) -> Connection {
+    if address == "127.0.0.1" || address == "::1" {
+        return socket_of(from, port, true).map_or(Connection::Refused, |(run, index)| {
+            Connection::Open(from.uid.clone(), run.facts.id.clone(), index)
+        });
+    }
+    let service = world
+        .store
+        .all(Kind::Service)
+        .find(|service| service["spec"]["clusterIP"] == address);
+    if let Some(service) = service {
+        let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+        let mut ports = ports.filter(|entry| entry["port"].as_u64() == Some(u64::from(port)));
+        let Some(entry) = ports.next() else {
+            return Connection::NoAnswer;
+        };
+        let name = entry["name"].as_str().unwrap_or_default();
+        let endpoints = named_endpoints(world, service, name);
+        return match endpoints.first() {
+            Some((address, port)) => connect_pod(world, from, address, *port),
+            None => Connection::Refused,
+        };
+    }
+    connect_pod(world, from, address, port)
+}
+
+/// As [`ready_endpoints`] where an unnamed port matches unnamed slices only.
+fn named_endpoints(world: &World, service: &Value, name: &str) -> Vec<(String, u16)> {
+    ready_endpoints(world, service, name)
+}
+
+fn connect_pod(world: &World, from: &Pod, address: &str, port: u16) -> Connection {
+    let has_address = |pod: &Pod| pod.sandbox.as_ref().is_some_and(|sandbox| sandbox.ip == address);
+    let target = if has_address(from) {
+        Some(from)
+    } else {
+        world.kubelet.pods.values().find(|pod| has_address(pod))
+    };
+    let Some(target) = target else {
+        return Connection::NoAnswer;
+    };
+    if !policy::allows(world, from, address, port) {
+        return Connection::Refused;
+    }
+    socket_of(target, port, false).map_or(Connection::Refused, |(run, index)| {
+        Connection::Open(target.uid.clone(), run.facts.id.clone(), index)
+    })
+}
+
+/// What listens on a port of a pod.
+pub fn socket_of(pod: &Pod, port: u16, loopback: bool) -> Option<(&Run, usize)> {
+    pod.runs
+        .iter()
+        .filter(|run| run.facts.state == RunState::Running)
+        .find_map(|run| {
+            let index = run
+                .sockets
+                .iter()
+                .position(|socket| socket.port == port && (loopback || !socket.loopback))?;
+            Some((run, index))
+        })
+}
+
+/// The socket behind an open connection, looked up in the pod at hand or in the world.
+fn socket<'a>(world: &'a World, from: &'a Pod, uid: &str, run: &str, index: usize) -> Option<&'a Socket> {
+    let pod = if uid == from.uid { from } else { world.kubelet.pods.get(uid)? };
+    pod.run(run)?.sockets.get(index)
+}
+
+/// A database URL taken apart.
+struct Url {
+    user: String,
+    password: String,
+    host: String,
+    port: u16,
+    database: String,
+}
+
+fn parse_url(text: &str) -> Option<Url> {
+    let rest = text
+        .strip_prefix("postgres://")
+        .or_else(|| text.strip_prefix("postgresql://"))
+        .or_else(|| text.strip_prefix("redis://"))?;
+    let (rest, _) = rest.split_once('?').unwrap_or((rest, ""));
+    let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let (account, place) = place.rsplit_once('@').unwrap_or(("", place));
+    let (user, password) = account.split_once(':').unwrap_or((account, ""));
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().ok()?),
+        None => (place, 5432),
+    };
+    Some(Url {
+        user: percent_decoded(user),
+        password: percent_decoded(password),
+        host: host.to_owned(),
+        port,
+        database: database.to_owned(),
+    })
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let code = (first == b'%')
+            .then(|| after.get(..2))
+            .flatten()
+            .and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        match code {
+            Some(code) => {
+                bytes.push(code);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Connects to the database of a URL as a Go client does. The error is the client's text; both ways the
+/// time it takes is told.
+pub fn connect_database(
+    world: &World,
+    from: &Pod,
+    url: &str,
+    timeout: Duration,
+) -> Result<(DatabaseLink, Duration), (String, Duration)> {
+    let Some(url_parts) = parse_url(url.trim_end_matches('\n')) else {
+        let why = format!("cannot parse `{url}`: failed to parse as keyword/value (invalid keyword/value)");
+        return Err((why, Duration::ZERO));
+    };
+    let Url { user, password, host, port, database } = url_parts;
+    let database = if database.is_empty() { user.clone() } else { database };
+    let prefix = format!("failed to connect to `user={user} database={database}`: ");
+    let address = resolve(world, from, &host).map_err(|error| {
+        let took = if error == NameError::NoAnswer { timeout } else { ROUND_TRIP };
+        (format!("{prefix}hostname resolving error: {}", error.text(&host)), took)
+    })?;
+    let place = format!("{prefix}{address}:{port} ({host}): ");
+    let dial = |why: &str| format!("{place}dial error: dial tcp {address}:{port}: {why}");
+    let (uid, run, index) = match connect(world, from, &address, port) {
+        Connection::Open(uid, run, index) => (uid, run, index),
+        Connection::Refused => return Err((dial("connect: connection refused"), ROUND_TRIP)),
+        Connection::NoAnswer => return Err((dial("i/o timeout"), timeout)),
+    };
+    let Some(socket) = socket(world, from, &uid, &run, index) else {
+        return Err((dial("connect: connection refused"), ROUND_TRIP));
+    };
+    match session(socket, &user, &password, &database) {
+        Ok(()) => Ok((DatabaseLink { pod: uid, run }, ROUND_TRIP + AUTHENTICATION)),
+        Err(refusal) => Err((format!("{place}{}", refusal.go_text()), ROUND_TRIP + AUTHENTICATION)),
+    }
+}
+
+/// Why a database refuses a session.
+pub enum Refusal {
+    NotADatabase,
+    ShuttingDown,
+    Password(String),
+    NoDatabase(String),
+}
+
+impl Refusal {
+    fn go_text(&self) -> String {
+        match self {
+            Refusal::NotADatabase => "failed to receive message: unexpected EOF".to_owned(),
+            Refusal::ShuttingDown => {
+                "server error: FATAL: the database system is shutting down (SQLSTATE 57P03)".to_owned()
+            }
+            Refusal::Password(user) => format!(
+                "failed SASL auth: FATAL: password authentication failed for user \"{user}\" (SQLSTATE 28P01)"
+            ),
+            Refusal::NoDatabase(name) => {
+                format!("server error: FATAL: database \"{name}\" does not exist (SQLSTATE 3D000)")
+            }
+        }
+    }
+
+    /// As the command-line client prints it.
+    pub fn client_text(&self) -> String {
+        match self {
+            Refusal::NotADatabase => "server closed the connection unexpectedly".to_owned(),
+            Refusal::ShuttingDown => "FATAL:  the database system is shutting down".to_owned(),
+            Refusal::Password(user) => format!("FATAL:  password authentication failed for user \"{user}\""),
+            Refusal::NoDatabase(name) => format!("FATAL:  database \"{name}\" does not exist"),
+        }
+    }
+}
+
+/// Whether a database accepts a session.
+pub fn session(socket: &Socket, user: &str, password: &str, database: &str) -> Result<(), Refusal> {
+    if !matches!(socket.listen.speaks, Protocol::Postgres { .. }) {
+        return Err(Refusal::NotADatabase);
+    }
+    if socket.closing {
+        return Err(Refusal::ShuttingDown);
+    }
+    if user != socket.user || password != socket.password {
+        return Err(Refusal::Password(user.to_owned()));
+    }
+    if database != "postgres" && database != socket.user {
+        return Err(Refusal::NoDatabase(database.to_owned()));
+    }
+    Ok(())
+}
+
+/// The session of a client inside a pod, by address and port; for command-line clients.
+pub fn try_session(
+    world: &World,
+    from: &Pod,
+    place: (&str, u16),
+    user: &str,
+    password: &str,
+    database: &str,
+) -> Result<(), String> {
+    let (host, port) = place;
+    let address = resolve(world, from, host)
+        .map_err(|_| format!("could not translate host name \"{host}\" to address: Name or service not known"))?;
+    let head = format!("connection to server at \"{address}\", port {port} failed: ");
+    match connect(world, from, &address, port) {
+        Connection::Open(uid, run, index) => match socket(world, from, &uid, &run, index) {
+            Some(socket) => session(socket, user, password, database)
+                .map_err(|refusal| format!("{head}{}", refusal.client_text())),
+            None => Err(refused(&head)),
+        },
+        Connection::Refused => Err(refused(&head)),
+        Connection::NoAnswer => Err(format!("{head}timeout expired")),
+    }
+}
+
+fn refused(head: &str) -> String {
+    format!("{head}Connection refused\n\tIs the server running on that host and accepting TCP/IP connections?")
+}
+
+/// An HTTP answer: status, body, and when it is there.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub body: String,
+    pub at: Time,
+}
+
+/// Lets a run answer an HTTP request; `None` when the socket does not speak HTTP.
+pub fn serve(world: &World, run: &mut Run, index: usize, path: &str) -> Option<Answer> {
+    let now = world.now();
+    let socket = run.sockets.get(index)?;
+    let Protocol::Http { paths } = &socket.listen.speaks else { return None };
+    let path = path.split('?').next().unwrap_or_default();
+    let process = run.processes.iter().find(|process| process.id == socket.process);
+    let known = paths.iter().find(|known| {
+        known.path == path
+            || (known.prefix && path.starts_with(known.path.trim_end_matches('/')))
+    });
+    let Some(known) = known else {
+        let at = run.cpu.charge(now, 100) + Duration::from_micros(400);
+        return Some(Answer { status: 404, body: "404 page not found\n".to_owned(), at });
+    };
+    let times = process.map_or(known.cpu_times.default, |process| known.cpu_times.in_env(&process.vars));
+    let linked = process.and_then(crate::embedded::kubelet::machine::Machine::link_of);
+    let database_there = linked.is_some_and(|link| {
+        world
+            .kubelet
+            .pods
+            .get(&link.pod)
+            .and_then(|pod| pod.run(&link.run))
+            .is_some_and(|run| run.facts.state == RunState::Running)
+    });
+    let (status, body) = if known.asks_database && !database_there {
+        (500, "{\"error\":\"database unavailable\"}\n".to_owned())
+    } else {
+        (known.status, known.body.clone())
+    };
+    let at = run.cpu.charge(now, known.cpu_us_each * times) + Duration::from_micros(400);
+    Some(Answer { status, body, at })
+}
