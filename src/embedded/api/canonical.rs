@@ -1,11 +1,12 @@
 //! The one spelling in which objects are stored: what a round trip through the real server's types leaves.
 //!
 //! Nulls go, empty lists and maps go where the real types omit them, and so do empty strings of optional
-//! fields. It never changes what an object means.
+//! fields. Quantities get their canonical spelling. It never changes what an object means.
 
 use serde_json::Value;
 
 use crate::embedded::kind::Kind;
+use crate::embedded::quantity::Quantity;
 
 /// Maps that are omitted when empty. Other empty objects (`emptyDir: {}`, `resources: {}`) mean something.
 const EMPTY_MAPS_OMITTED: &[&str] = &[
@@ -56,6 +57,24 @@ const FREE_MAPS: &[&str] = &[
     "matchLabels",
 ];
 
+/// Maps from resource names to quantities.
+const QUANTITY_MAPS: &[&str] = &[
+    "limits",
+    "requests",
+    "hard",
+    "used",
+    "capacity",
+    "allocatable",
+    "default",
+    "defaultRequest",
+    "max",
+    "min",
+    "overhead",
+];
+
+/// Single quantities.
+const QUANTITIES: &[&str] = &["sizeLimit", "divisor", "averageValue"];
+
 /// Brings an object into its stored spelling.
 pub fn tidy(_kind: Kind, object: &mut Value) {
     tidy_value(object);
@@ -73,6 +92,13 @@ fn tidy_value(value: &mut Value) {
                     if let Some(free) = child.as_object_mut() {
                         free.retain(|_, entry| !entry.is_null());
                     }
+                } else if QUANTITY_MAPS.contains(&key.as_str()) && child.is_object() {
+                    if let Some(amounts) = child.as_object_mut() {
+                        amounts.retain(|_, amount| !amount.is_null());
+                        amounts.values_mut().for_each(spell_quantity);
+                    }
+                } else if QUANTITIES.contains(&key.as_str()) {
+                    spell_quantity(child);
                 } else {
                     tidy_value(child);
                 }
@@ -81,6 +107,16 @@ fn tidy_value(value: &mut Value) {
         }
         Value::Array(list) => list.iter_mut().for_each(tidy_value),
         _ => {}
+    }
+}
+
+/// Spells a quantity canonically; leaves anything else alone.
+fn spell_quantity(amount: &mut Value) {
+    if let (true, Ok(quantity)) = (
+        amount.is_string() || amount.is_number(),
+        Quantity::from_json(amount),
+    ) {
+        *amount = quantity.to_string().into();
     }
 }
 
@@ -105,7 +141,9 @@ mod tests {
         let mut pod = json!({
             "metadata": {"name": "a", "creationTimestamp": null, "labels": {}, "annotations": {"x": ""}},
             "spec": {
-                "containers": [{"name": "c", "env": [], "resources": {"limits": {}}, "args": null}],
+                "containers": [{"name": "c", "env": [], "resources": {"limits": {}}, "args": null},
+                    {"name": "d", "resources": {"limits": {"cpu": 0.1, "memory": "1024Ki"}}},
+                ],
                 "volumes": [{"name": "v", "emptyDir": {}}],
             },
         });
@@ -115,7 +153,10 @@ mod tests {
             json!({
                 "metadata": {"name": "a", "annotations": {"x": ""}},
                 "spec": {
-                    "containers": [{"name": "c", "resources": {}}],
+                    "containers": [
+                        {"name": "c", "resources": {}},
+                        {"name": "d", "resources": {"limits": {"cpu": "100m", "memory": "1Mi"}}},
+                    ],
                     "volumes": [{"name": "v", "emptyDir": {}}],
                 },
             })

@@ -5,15 +5,19 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::Request;
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use serde_json::{Value, json};
 
+use crate::embedded::api::apply::{self, Applied};
 use crate::embedded::api::delete::{self, DeleteOptions, Propagation};
+use crate::embedded::api::discovery;
 use crate::embedded::api::read::{self, ListOptions, Page};
 use crate::embedded::api::request::{self, Query, Route, Target};
 use crate::embedded::api::selector::{Fields, Labels};
-use crate::embedded::api::status::{self, Status};
+use crate::embedded::api::status::Status;
+use crate::embedded::api::subresource;
 use crate::embedded::api::typed::{self, FieldValidation};
 use crate::embedded::api::watch;
 use crate::embedded::api::write::{self, Part, Place, WriteOptions};
@@ -22,6 +26,8 @@ use crate::embedded::patch::Patch;
 
 /// Largest request body, in bytes: the real server's limit.
 const BODY_MAX: usize = 3 * 1024 * 1024;
+/// The content type of server-side apply. Bodies are JSON, which is YAML too.
+const APPLY_TYPE: &str = "application/apply-patch+yaml";
 
 /// A request about an object or a collection, with its body read.
 pub struct Call {
@@ -43,7 +49,7 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Result<Response<Body>,
     let (parts, body) = request.into_parts();
     let target = match request::parse_path(parts.uri.path()) {
         Route::Target(target) => target,
-        Route::Other(_) => return Err(Status::no_such_path()),
+        Route::Other(segments) => return other(&parts, &segments),
     };
     let body = Limited::new(body, BODY_MAX)
         .collect()
@@ -60,6 +66,32 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Result<Response<Body>,
     dispatch(&shared, &call)
 }
 
+/// Paths that name no object: health, version, discovery.
+fn other(parts: &Parts, segments: &[String]) -> Result<Response<Body>, Status> {
+    if parts.method != Method::GET {
+        return Err(Status::method_not_allowed());
+    }
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    if let ["healthz" | "livez" | "readyz", ..] = segments.as_slice() {
+        return Ok(plain_text("ok".to_owned()));
+    }
+    let accept = parts
+        .headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let aggregated = discovery::wants_aggregated(accept) && segments.len() == 1;
+    let answer = discovery::answer(&segments, aggregated).ok_or_else(Status::no_such_path)?;
+    let mut response = json_answer(StatusCode::OK, &answer);
+    if aggregated && segments != ["version"] {
+        response.headers_mut().insert(
+            header::CONTENT_TYPE,
+            http::HeaderValue::from_static(discovery::AGGREGATED_TYPE),
+        );
+    }
+    Ok(response)
+}
+
 fn dispatch(shared: &Arc<Shared>, call: &Call) -> Result<Response<Body>, Status> {
     let collection = call.target.name.is_empty();
     match (&call.method, call.target.subresource.as_str()) {
@@ -74,7 +106,7 @@ fn dispatch(shared: &Arc<Shared>, call: &Call) -> Result<Response<Body>, Status>
         (&Method::DELETE, "") if !collection => remove(shared, call),
         (&Method::DELETE, "") => remove_all(shared, call),
         (_, "" | "status") => Err(Status::method_not_allowed()),
-        _ => Err(Status::no_such_path()),
+        _ => subresource::dispatch(shared, call),
     }
 }
 
@@ -161,15 +193,50 @@ fn watch(shared: &Arc<Shared>, call: &Call) -> Result<Response<Body>, Status> {
     Ok(response)
 }
 
-fn patch(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Status> {
-    let patch = body_patch(call)?;
+/// The media type of a request's body.
+fn content_type(call: &Call) -> &str {
+    call.headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .unwrap_or_default()
+        .trim()
+}
+
+/// Server-side apply.
+fn apply(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Status> {
+    if call.query.get("fieldManager").is_none() {
+        return Err(Status::no_field_manager());
+    }
+    let (config, warnings) = body_object(call)?;
     let options = write_options(call);
-    let place = Place {
+    let force = call.query.is_true("force");
+    let place = place(call, part);
+    let applied = shared.with(|world| apply::apply(world, &place, config, &options, force))?;
+    let (code, object) = match applied {
+        Applied::Created(object) => (StatusCode::CREATED, object),
+        Applied::Changed(object) => (StatusCode::OK, object),
+    };
+    Ok(warned(json_answer(code, &object), &warnings))
+}
+
+/// What a write request is about.
+pub fn place(call: &Call, part: Part) -> Place<'_> {
+    Place {
         kind: call.target.kind,
         namespace: &call.target.namespace,
         name: &call.target.name,
         part,
-    };
+    }
+}
+
+fn patch(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Status> {
+    if content_type(call) == APPLY_TYPE {
+        return apply(shared, call, part);
+    }
+    let patch = body_patch(call)?;
+    let options = write_options(call);
+    let place = place(call, part);
     let validation = FieldValidation::parse(call.query.get("fieldValidation"))?;
     let mut warnings = Vec::new();
     let stored = shared.with(|world| {
@@ -182,14 +249,7 @@ fn patch(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Sta
 }
 
 /// The patch of a body, in the form that its content type names.
-fn body_patch(call: &Call) -> Result<Patch, Status> {
-    let content = call
-        .headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(';').next())
-        .unwrap_or_default()
-        .trim();
+pub fn body_patch(call: &Call) -> Result<Patch, Status> {
     let bad =
         |error: serde_json::Error| Status::bad_request(format!("error decoding patch: {error}"));
     let object = || -> Result<Value, Status> {
@@ -202,7 +262,7 @@ fn body_patch(call: &Call) -> Result<Patch, Status> {
             ))
         }
     };
-    match content {
+    match content_type(call) {
         "application/json-patch+json" => serde_json::from_slice(&call.body)
             .map(Patch::Json)
             .map_err(bad),
@@ -248,9 +308,22 @@ fn delete_options(call: &Call) -> Result<DeleteOptions, Status> {
     let body: Value = if call.body.is_empty() {
         json!({})
     } else {
-        serde_json::from_slice(&call.body)
-            .map_err(|error| Status::bad_request(error.to_string()))?
+        body_json(call)?
     };
+    Ok(delete_options_of(call, &body))
+}
+
+/// The JSON of a body, whatever it is.
+pub fn body_json(call: &Call) -> Result<Value, Status> {
+    serde_json::from_slice(&call.body).map_err(|error| {
+        Status::bad_request(format!(
+            "couldn't get version/kind; json parse error: {error}"
+        ))
+    })
+}
+
+/// Delete options as `body` and the query give them.
+pub fn delete_options_of(call: &Call, body: &Value) -> DeleteOptions {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let policy = call
         .query
@@ -263,7 +336,7 @@ fn delete_options(call: &Call) -> Result<DeleteOptions, Status> {
         (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
         _ => None,
     };
-    Ok(DeleteOptions {
+    DeleteOptions {
         grace_period_seconds: call
             .query
             .number("gracePeriodSeconds")
@@ -272,7 +345,7 @@ fn delete_options(call: &Call) -> Result<DeleteOptions, Status> {
         uid: text(&body["preconditions"]["uid"]),
         resource_version: text(&body["preconditions"]["resourceVersion"]),
         dry_run: is_dry_run(call) || !body["dryRun"].as_array().is_none_or(Vec::is_empty),
-    })
+    }
 }
 
 fn is_dry_run(call: &Call) -> bool {
@@ -301,11 +374,7 @@ pub fn write_options(call: &Call) -> WriteOptions {
 
 /// The object of a body, decoded, and the warnings that its sender is to get.
 fn body_object(call: &Call) -> Result<(Value, Vec<String>), Status> {
-    let mut value: Value = serde_json::from_slice(&call.body).map_err(|error| {
-        Status::bad_request(format!(
-            "couldn't get version/kind; json parse error: {error}"
-        ))
-    })?;
+    let mut value = body_json(call)?;
     if !value.is_object() {
         return Err(Status::bad_request(
             "couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of type struct",
@@ -342,6 +411,16 @@ pub fn refusal(refused: &Status) -> Response<Body> {
     response
 }
 
+/// An answer in plain text.
+pub fn plain_text(text: String) -> Response<Body> {
+    let mut response = respond(StatusCode::OK, text);
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        http::HeaderValue::from_static("text/plain"),
+    );
+    response
+}
+
 fn respond(code: StatusCode, text: String) -> Response<Body> {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = code;
@@ -350,11 +429,4 @@ fn respond(code: StatusCode, text: String) -> Response<Body> {
         http::HeaderValue::from_static("application/json"),
     );
     response
-}
-
-/// The answer of an eviction that was carried out.
-pub fn created_success() -> Value {
-    let mut body = status::success(None);
-    body["code"] = 201.into();
-    body
 }

@@ -179,6 +179,29 @@ impl Status {
         )
     }
 
+    /// A scale that is not valid.
+    pub fn invalid_scale(name: &str, error: &FieldError) -> Status {
+        let message = format!("Scale.autoscaling \"{name}\" is invalid: {error}");
+        let mut status = Status::new(422, "Invalid", message);
+        status.details = Some(Box::new(Details {
+            name: name.to_owned(),
+            group: "autoscaling".to_owned(),
+            kind: "Scale".to_owned(),
+            causes: vec![error.cause()],
+            retry_after_seconds: None,
+        }));
+        status
+    }
+
+    /// An apply that does not say who applies.
+    pub fn no_field_manager() -> Status {
+        Status::new(
+            422,
+            "Invalid",
+            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+        )
+    }
+
     /// The resource version or continue token asked for is no longer kept.
     pub fn expired(message: impl Into<String>) -> Status {
         Status::new(410, "Expired", message)

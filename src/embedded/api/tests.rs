@@ -1,5 +1,7 @@
 //! The API through a real client, in paused time.
 
+mod admission;
+
 use futures::{StreamExt, TryStreamExt};
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};

@@ -80,8 +80,27 @@ pub fn create(
     object: Value,
     options: &WriteOptions,
 ) -> Result<Arc<Value>, Status> {
-    let object = prepare_new(world, kind, namespace, object, options)?;
-    if options.dry_run {
+    let place = Place {
+        kind,
+        namespace,
+        name: "",
+        part: Part::Main,
+    };
+    let writer = Writer::update(options, Part::Main, world.now());
+    create_as(world, &place, object, &writer, options.dry_run)
+}
+
+/// Creates an object in a writer's name. The object's own name counts, not the place's.
+pub fn create_as(
+    world: &mut World,
+    place: &Place<'_>,
+    object: Value,
+    writer: &Writer,
+    dry_run: bool,
+) -> Result<Arc<Value>, Status> {
+    let kind = place.kind;
+    let object = prepare_new(world, kind, place.namespace, object, writer)?;
+    if dry_run {
         return Ok(Arc::new(object));
     }
     world.store.insert(kind, object).map_err(|error| {
@@ -100,7 +119,7 @@ fn prepare_new(
     kind: Kind,
     namespace: &str,
     mut object: Value,
-    options: &WriteOptions,
+    writer: &Writer,
 ) -> Result<Value, Status> {
     if !object["metadata"].is_object() {
         object["metadata"] = Value::Object(serde_json::Map::new());
@@ -142,8 +161,7 @@ fn prepare_new(
     if !errors.is_empty() {
         return Err(Status::invalid(kind, &named, &errors));
     }
-    let writer = Writer::update(options, Part::Main, world.now());
-    managed::note(kind, None, &mut object, &writer);
+    managed::note(kind, None, &mut object, writer);
     admission::validate_new(world, kind, &object)?;
     if world.store.get(kind, namespace, &named).is_some() {
         return Err(Status::exists(kind, &named));
