@@ -187,6 +187,11 @@ impl Store {
         Some(self.log.range(from..))
     }
 
+    /// Leaves resource versions out, as if that many changes had happened and been forgotten.
+    pub fn skip_versions(&mut self, count: u64) {
+        self.resource_version += count;
+    }
+
     /// Takes the next change that the controllers have not seen.
     pub fn next_fresh(&mut self) -> Option<Change> {
         self.fresh.pop_front()

@@ -77,6 +77,24 @@ impl World {
             .push(Reverse((when.max(self.now), self.queued, work)));
     }
 
+    /// Sets the clock back before anything has happened, so that a past can be made.
+    pub fn rewind(&mut self, by: Duration) {
+        debug_assert!(
+            self.queue.is_empty(),
+            "only a clock that has not run is set back"
+        );
+        self.now = self.now - by;
+    }
+
+    /// Lets time pass in which nothing happens: the clock jumps, and all due work waits that much longer.
+    pub fn skip(&mut self, by: Duration) {
+        self.now = self.now + by;
+        self.queue = std::mem::take(&mut self.queue)
+            .into_iter()
+            .map(|Reverse((when, order, work))| Reverse((when + by, order, work)))
+            .collect();
+    }
+
     /// When the next piece of work is due.
     pub fn next_due(&self) -> Option<Time> {
         self.queue.peek().map(|Reverse((when, ..))| *when)

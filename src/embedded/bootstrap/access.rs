@@ -40,7 +40,7 @@ pub(super) fn populate(world: &mut World) {
             "description": description,
             "preemptionPolicy": "PreemptLowerPriority",
         });
-        place(world, Kind::PriorityClass, "", class, 1);
+        place(world, Kind::PriorityClass, "", class);
     }
     let class = json!({
         "metadata": {
@@ -51,7 +51,7 @@ pub(super) fn populate(world: &mut World) {
         "reclaimPolicy": "Delete",
         "volumeBindingMode": "WaitForFirstConsumer",
     });
-    place(world, Kind::StorageClass, "", class, 12);
+    place(world, Kind::StorageClass, "", class);
 }
 
 fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> Value {
@@ -67,7 +67,7 @@ fn role(world: &mut World, name: &str, rules: Value) {
         },
         "rules": rules,
     });
-    place(world, Kind::ClusterRole, "", role, 1);
+    place(world, Kind::ClusterRole, "", role);
 }
 
 fn roles(world: &mut World) {
@@ -177,6 +177,6 @@ fn bindings(world: &mut World) {
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
             "subjects": [subject],
         });
-        place(world, Kind::ClusterRoleBinding, "", binding, 11);
+        place(world, Kind::ClusterRoleBinding, "", binding);
     }
 }

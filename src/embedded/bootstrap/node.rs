@@ -1,10 +1,8 @@
 //! The node, its lease, and the API server's own Service.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use crate::embedded::bootstrap::{AGE, NODE, NODE_ADDRESS, place};
+use crate::embedded::bootstrap::{NODE, NODE_ADDRESS, place};
 use crate::embedded::kind::Kind;
 use crate::embedded::world::World;
 
@@ -27,7 +25,7 @@ pub(super) fn populate(world: &mut World) {
         },
         "spec": {"podCIDR": "10.42.0.0/24", "podCIDRs": ["10.42.0.0/24"]},
     });
-    let placed = place(world, Kind::Node, "", node, 2);
+    let placed = place(world, Kind::Node, "", node);
     world.update(Kind::Node, "", NODE, |node| node["status"] = status);
     let uid = placed.map_or(Value::Null, |node| node["metadata"]["uid"].clone());
     let lease = json!({
@@ -38,10 +36,10 @@ pub(super) fn populate(world: &mut World) {
         "spec": {
             "holderIdentity": NODE,
             "leaseDurationSeconds": 40,
-            "renewTime": (world.now() - Duration::from_secs(7)).micros_text(),
+            "renewTime": world.now().micros_text(),
         },
     });
-    place(world, Kind::Lease, "kube-node-lease", lease, 3);
+    place(world, Kind::Lease, "kube-node-lease", lease);
     api_service(world);
 }
 
@@ -49,8 +47,8 @@ fn condition(world: &World, kind: &str, status: &str, reason: &str, message: &st
     json!({
         "type": kind,
         "status": status,
-        "lastHeartbeatTime": (world.now() - Duration::from_secs(95)).seconds_text(),
-        "lastTransitionTime": (world.now() - AGE + Duration::from_secs(2)).seconds_text(),
+        "lastHeartbeatTime": world.now().seconds_text(),
+        "lastTransitionTime": world.now().seconds_text(),
         "reason": reason,
         "message": message,
     })
@@ -138,7 +136,7 @@ fn api_service(world: &mut World) {
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
         },
     });
-    place(world, Kind::Service, "default", service, 1);
+    place(world, Kind::Service, "default", service);
     let endpoints = json!({
         "metadata": {
             "name": "kubernetes",
@@ -149,7 +147,7 @@ fn api_service(world: &mut World) {
             "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}],
         }],
     });
-    place(world, Kind::Endpoints, "default", endpoints, 1);
+    place(world, Kind::Endpoints, "default", endpoints);
     let slice = json!({
         "metadata": {
             "name": "kubernetes",
@@ -159,5 +157,5 @@ fn api_service(world: &mut World) {
         "endpoints": [{"addresses": [NODE_ADDRESS], "conditions": {"ready": true}}],
         "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}],
     });
-    place(world, Kind::EndpointSlice, "default", slice, 1);
+    place(world, Kind::EndpointSlice, "default", slice);
 }

@@ -44,19 +44,19 @@ pub(super) fn populate(world: &mut World) {
         "local-path-provisioner-service-account",
     ] {
         let account = json!({"metadata": {"name": name}});
-        place(world, Kind::ServiceAccount, SYSTEM, account, 10);
+        place(world, Kind::ServiceAccount, SYSTEM, account);
     }
     let config = json!({"metadata": {"name": "coredns"}, "data": {"Corefile": COREFILE}});
-    place(world, Kind::ConfigMap, SYSTEM, config, 10);
+    place(world, Kind::ConfigMap, SYSTEM, config);
     let config = json!({
         "metadata": {"name": "local-path-config"},
         "data": {"config.json": VOLUME_PATHS},
     });
-    place(world, Kind::ConfigMap, SYSTEM, config, 12);
+    place(world, Kind::ConfigMap, SYSTEM, config);
     services(world);
-    place(world, Kind::Deployment, SYSTEM, dns(), 10);
-    place(world, Kind::Deployment, SYSTEM, metrics(), 14);
-    place(world, Kind::Deployment, SYSTEM, provisioner(), 12);
+    place(world, Kind::Deployment, SYSTEM, dns());
+    place(world, Kind::Deployment, SYSTEM, metrics());
+    place(world, Kind::Deployment, SYSTEM, provisioner());
 }
 
 fn services(world: &mut World) {
@@ -82,7 +82,7 @@ fn services(world: &mut World) {
             ],
         },
     });
-    place(world, Kind::Service, SYSTEM, dns, 10);
+    place(world, Kind::Service, SYSTEM, dns);
     let metrics = json!({
         "metadata": {"name": "metrics-server", "labels": {"k8s-app": "metrics-server"}},
         "spec": {
@@ -93,7 +93,7 @@ fn services(world: &mut World) {
             "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": "https"}],
         },
     });
-    place(world, Kind::Service, SYSTEM, metrics, 14);
+    place(world, Kind::Service, SYSTEM, metrics);
 }
 
 /// A Deployment of one replica; `spec` is the pod's.

@@ -63,8 +63,14 @@ pub fn silence(world: &mut World, node: &str, silent: bool) {
     }
 }
 
-/// One beat of all nodes' kubelets.
+/// One beat of all nodes' kubelets, and the next one queued.
 pub(super) fn heartbeat(world: &mut World) {
+    beat_all(world);
+    world.after(HEARTBEAT, WorldWork::Controller(Work::Heartbeat));
+}
+
+/// One beat of all nodes' kubelets.
+pub(in crate::embedded) fn beat_all(world: &mut World) {
     let nodes: Vec<Arc<Value>> = world.store.all(Kind::Node).cloned().collect();
     for node in nodes {
         if world.controllers.silent.contains(name(&node)) {
@@ -73,7 +79,6 @@ pub(super) fn heartbeat(world: &mut World) {
             beat(world, &node);
         }
     }
-    world.after(HEARTBEAT, WorldWork::Controller(Work::Heartbeat));
 }
 
 fn beat(world: &mut World, node: &Value) {
