@@ -4,6 +4,7 @@
 //! knows scenarios or faults: a fixture is what a healthy cluster holds.
 
 pub mod fixture;
+pub mod images;
 pub mod reset;
 pub mod resource;
 pub mod state;

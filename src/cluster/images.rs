@@ -82,7 +82,7 @@ fn advocate_program() -> Program {
         // A 4Mi limit lets it log and connect and ends it in the index; 32Mi lets 16 MiB of index in.
         base_kib: 3_400,
         steps: vec![
-            Step::Cpu(600),
+            Step::Cpu(2_500),
             Step::Log(Line::json(&[
                 ("level", "info"),
                 ("msg", "starting advocate-api"),
@@ -113,7 +113,7 @@ fn advocate_program() -> Program {
                 mib: Amount::env("INDEX_MB", 48),
                 chunk_mib: 16,
                 // 11 to 13 ms for each 16 MiB where nothing throttles.
-                cpu_us_per_mib: 750,
+                cpu_us_per_mib: 830,
                 line: Line::json(&[
                     ("level", "info"),
                     ("loaded_mb", "{done}"),

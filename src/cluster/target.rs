@@ -13,9 +13,9 @@ use http_body_util::combinators::UnsyncBoxBody;
 use tower::BoxError;
 use tower::util::{BoxCloneSyncService, MapErr, MapRequest, MapResponse};
 
+use crate::cluster::images;
 use crate::embedded::bootstrap;
 use crate::embedded::cluster::{Cluster, ClusterConfig};
-use crate::embedded::image::Registry;
 use crate::embedded::time::Time;
 use crate::ids::Seed;
 use crate::record::ClusterFacts;
@@ -54,7 +54,7 @@ impl Target {
         let cluster = Cluster::new(ClusterConfig {
             seed: seed.child("cluster", 0).0,
             start: EPOCH + Duration::from_millis(offset),
-            images: Registry::default(),
+            images: images::registry(),
         });
         cluster.with(bootstrap::populate);
         Target { cluster }

@@ -125,8 +125,7 @@ impl Store {
             && object["spec"].get("nodeName").is_some();
         let respecified = (object.get("spec") != old.get("spec") && !bound)
             || object.get("endpoints") != old.get("endpoints")
-            || (kind == Kind::Deployment
-                && object["metadata"].get("annotations") != old["metadata"].get("annotations"))
+            || (kind == Kind::Deployment && asked_annotations(&object) != asked_annotations(&old))
             || object["metadata"].get("deletionTimestamp").is_some()
                 != old["metadata"].get("deletionTimestamp").is_some();
         if let (true, Some(n)) = (respecified, generation.as_i64()) {
@@ -229,6 +228,16 @@ impl Store {
         self.log.push_back(change.clone());
         self.fresh.push_back(change);
     }
+}
+
+/// A Deployment's annotations but its revision, which its controller notes together with the status.
+fn asked_annotations(object: &Value) -> Vec<(&String, &Value)> {
+    object["metadata"]["annotations"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| *key != "deployment.kubernetes.io/revision")
+        .collect()
 }
 
 /// Namespace and name of an object; empty strings where it has none.

@@ -17,8 +17,8 @@ use crate::embedded::kubelet::{self, Work, network, pull, sync, termination, wor
 use crate::embedded::world::{self, World};
 
 /// Processor time of the runtime's own process in the container's cgroup, for creating and for starting.
-const CREATE_CPU_US: u64 = 5_000;
-const START_CPU_US: u64 = 19_000;
+const CREATE_CPU_US: u64 = 8_000;
+const START_CPU_US: u64 = 20_000;
 
 /// Below this limit not even the runtime's own process fits.
 const LEAST_MEMORY_KIB: u64 = 3_000;
