@@ -41,27 +41,36 @@ fn the_embedded_cluster_shows_what_a_real_one_showed() {
         if NOT_PLAYED.contains(&mode.as_str()) || !mode.starts_with(&only) {
             continue;
         }
-        let recording: serde_json::Value = serde_json::from_str(&text).expect("recordings are JSON");
+        let recording: serde_json::Value =
+            serde_json::from_str(&text).expect("recordings are JSON");
         let result = compare::run(&recording);
         println!("{mode:40} {:4}/{:4}", result.matched, result.total);
         matched += result.matched;
         total += result.total;
         for difference in result.differences {
-            let known = accepted
-                .iter()
-                .any(|(fault, path)| (fault == &mode || fault == "*") && difference.path.contains(path.as_str()));
+            let known = accepted.iter().any(|(fault, path)| {
+                (fault == &mode || fault == "*") && difference.path.contains(path.as_str())
+            });
             println!("    {}{difference}", if known { "accepted: " } else { "" });
             if !known {
                 unaccepted.push(format!("{mode}: {difference}"));
             }
         }
     }
-    println!("{:40} {matched:4}/{total:4}  {:.2} %", "all", 100.0 * matched as f64 / total.max(1) as f64);
+    println!(
+        "{:40} {matched:4}/{total:4}  {:.2} %",
+        "all",
+        100.0 * matched as f64 / total.max(1) as f64
+    );
     assert!(
         matched * 1000 >= total * NEEDED_PER_MILLE,
         "only {matched} of {total} values match"
     );
-    assert!(unaccepted.is_empty(), "differences without a reason:\n{}", unaccepted.join("\n"));
+    assert!(
+        unaccepted.is_empty(),
+        "differences without a reason:\n{}",
+        unaccepted.join("\n")
+    );
 }
 
 fn recordings() -> BTreeMap<String, String> {
@@ -69,9 +78,16 @@ fn recordings() -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).expect("the recordings are part of the project") {
         let path = entry.expect("a readable folder").path();
-        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+        let stem = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or_default()
+            .to_owned();
         if path.extension().is_some_and(|ext| ext == "json") && stem != "fixture" {
-            all.insert(stem, std::fs::read_to_string(&path).expect("a readable recording"));
+            all.insert(
+                stem,
+                std::fs::read_to_string(&path).expect("a readable recording"),
+            );
         }
     }
     all
@@ -87,7 +103,10 @@ fn accepted() -> Vec<(String, String)> {
             let fault = fields.next().unwrap_or_default().trim().to_owned();
             let path = fields.next().unwrap_or_default().trim().to_owned();
             let reason = fields.next().unwrap_or_default().trim();
-            assert!(!reason.is_empty(), "an accepted difference needs a reason: {line}");
+            assert!(
+                !reason.is_empty(),
+                "an accepted difference needs a reason: {line}"
+            );
             (fault, path)
         })
         .collect()

@@ -10,9 +10,9 @@ use crate::embedded::image::{DEFAULT_PATH, Image, Registry};
 
 /// Tools of a static busybox.
 const BUSYBOX: &[&str] = &[
-    "sh", "ash", "sleep", "true", "false", "echo", "cat", "test", "[", "touch", "dd", "kill", "env", "ls",
-    "printf", "pwd", "id", "hostname", "date", "wget", "nslookup", "rm", "mkdir", "head", "tail", "grep", "ps",
-    "seq", "whoami", "uname", "nc", "stat",
+    "sh", "ash", "sleep", "true", "false", "echo", "cat", "test", "[", "touch", "dd", "kill",
+    "env", "ls", "printf", "pwd", "id", "hostname", "date", "wget", "nslookup", "rm", "mkdir",
+    "head", "tail", "grep", "ps", "seq", "whoami", "uname", "nc", "stat",
 ];
 
 /// The registries that the fixtures need.
@@ -28,8 +28,14 @@ pub fn registry() -> Registry {
         ("docker.io/library/nginx:1.27", nginx()),
         ("docker.io/library/redis:7", redis()),
         ("registry.k8s.io/coredns/coredns:v1.13.1", coredns()),
-        ("registry.k8s.io/metrics-server/metrics-server:v0.8.0", metrics_server()),
-        ("docker.io/rancher/local-path-provisioner:v0.0.32", local_path()),
+        (
+            "registry.k8s.io/metrics-server/metrics-server:v0.8.0",
+            metrics_server(),
+        ),
+        (
+            "docker.io/rancher/local-path-provisioner:v0.0.32",
+            local_path(),
+        ),
         ("registry.k8s.io/pause:3.10", plain_server("pause", 400, 0)),
     ];
     for (reference, image) in all {
@@ -54,17 +60,23 @@ fn strings(items: &[&str]) -> Vec<String> {
 }
 
 fn busybox() -> Image {
-    let mut image = base("e052d98515d537a5bd687ef609cea975d9cd5f50ca24be9d8ba5d97bd4fbe4df", 2_158_024)
-        .with_tools(BUSYBOX);
+    let mut image = base(
+        "e052d98515d537a5bd687ef609cea975d9cd5f50ca24be9d8ba5d97bd4fbe4df",
+        2_158_024,
+    )
+    .with_tools(BUSYBOX);
     image.cmd = strings(&["sh"]);
     image
 }
 
 fn advocate_api() -> Image {
-    let mut image = base("c94b5e4e95b22c5038e55197eb6700c47e17877cfe450a95390990e653f8612c", 10_488_431)
-        .with_tools(BUSYBOX)
-        .with_tools(&["curl"])
-        .with_program("/bin/advocate-api", advocate_program());
+    let mut image = base(
+        "c94b5e4e95b22c5038e55197eb6700c47e17877cfe450a95390990e653f8612c",
+        10_488_431,
+    )
+    .with_tools(BUSYBOX)
+    .with_tools(&["curl"])
+    .with_program("/bin/advocate-api", advocate_program());
     image.entrypoint = strings(&["/bin/advocate-api"]);
     image.cmd = strings(&["serve"]);
     image.user = "1000".to_owned();
@@ -152,8 +164,20 @@ fn advocate_listen() -> Listen {
         speaks: Protocol::Http {
             paths: vec![
                 // Hashing a MiB costs about a millisecond.
-                path("/healthz", 1_000, Amount::env("HEALTH_WORK", 10), false, "ok\n"),
-                path("/api/cases", 900, Amount::fixed(1), true, "{\"cases\":[]}\n"),
+                path(
+                    "/healthz",
+                    1_000,
+                    Amount::env("HEALTH_WORK", 10),
+                    false,
+                    "ok\n",
+                ),
+                path(
+                    "/api/cases",
+                    900,
+                    Amount::fixed(1),
+                    true,
+                    "{\"cases\":[]}\n",
+                ),
             ],
         },
     }
@@ -165,7 +189,9 @@ fn postgres() -> Image {
         base_kib: 24_000,
         steps: vec![
             Step::HandleTerm {
-                line: Some(Line::plain("{pgtime} [1] LOG:  received smart shutdown request")),
+                line: Some(Line::plain(
+                    "{pgtime} [1] LOG:  received smart shutdown request",
+                )),
                 exit: 0,
                 drain_ms: 5_000,
             },
@@ -192,12 +218,17 @@ fn postgres() -> Image {
         ],
         ..Program::default()
     };
-    let mut image = base("390e9fbcfa39a5810d56707f5ebcf5a5dcbc06d26e781965d3ad29f16b875163", 153_902_741)
-        .with_tools(BUSYBOX)
-        .with_tools(&["psql", "pg_isready", "curl", "bash"])
-        .with_program("/bin/postgres", program);
+    let mut image = base(
+        "390e9fbcfa39a5810d56707f5ebcf5a5dcbc06d26e781965d3ad29f16b875163",
+        153_902_741,
+    )
+    .with_tools(BUSYBOX)
+    .with_tools(&["psql", "pg_isready", "curl", "bash"])
+    .with_program("/bin/postgres", program);
     image.entrypoint = strings(&["postgres"]);
-    image.env.push(("PGDATA".to_owned(), "/var/lib/postgresql/data".to_owned()));
+    image
+        .env
+        .push(("PGDATA".to_owned(), "/var/lib/postgresql/data".to_owned()));
     image
 }
 
@@ -254,7 +285,9 @@ fn digest_of(name: &str) -> String {
 }
 
 fn nginx() -> Image {
-    let mut image = plain_server("nginx", 9_200, 80).with_tools(BUSYBOX).with_tools(&["curl", "bash"]);
+    let mut image = plain_server("nginx", 9_200, 80)
+        .with_tools(BUSYBOX)
+        .with_tools(&["curl", "bash"]);
     image.size_bytes = 72_195_292;
     image
 }
@@ -265,12 +298,16 @@ fn redis() -> Image {
         base_kib: 7_800,
         steps: vec![
             Step::HandleTerm {
-                line: Some(Line::plain("1:signal-handler ({unix}) Received SIGTERM scheduling shutdown...")),
+                line: Some(Line::plain(
+                    "1:signal-handler ({unix}) Received SIGTERM scheduling shutdown...",
+                )),
                 exit: 0,
                 drain_ms: 5_000,
             },
             Step::Cpu(8_000),
-            Step::Log(Line::plain("1:M {redistime} * Ready to accept connections tcp")),
+            Step::Log(Line::plain(
+                "1:M {redistime} * Ready to accept connections tcp",
+            )),
             Step::Listen(Listen {
                 port: Amount::fixed(6379),
                 loopback: false,
@@ -295,7 +332,9 @@ fn coredns() -> Image {
         base_kib: 14_000,
         steps: vec![
             Step::HandleTerm {
-                line: Some(Line::plain("[INFO] SIGTERM: Shutting down servers then terminating")),
+                line: Some(Line::plain(
+                    "[INFO] SIGTERM: Shutting down servers then terminating",
+                )),
                 exit: 0,
                 drain_ms: 5_000,
             },
@@ -327,7 +366,9 @@ fn local_path() -> Image {
     let mut image = plain_server("local-path-provisioner", 12_000, 0);
     // Deployments start it by its bare name and with arguments.
     if let Some(program) = image.executables.get("/local-path-provisioner").cloned() {
-        image.executables.insert("/usr/bin/local-path-provisioner".to_owned(), program);
+        image
+            .executables
+            .insert("/usr/bin/local-path-provisioner".to_owned(), program);
     }
     image
 }

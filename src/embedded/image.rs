@@ -83,7 +83,9 @@ impl Registry {
                 .find(|entry| &entry.image.digest == digest),
             None => repository.tags.get(&reference.tag),
         };
-        entry.map_or(Lookup::NoSuchTag, |entry| Lookup::Found(entry.image.clone()))
+        entry.map_or(Lookup::NoSuchTag, |entry| {
+            Lookup::Found(entry.image.clone())
+        })
     }
 
     /// The images that the node has from the start: full name and image.

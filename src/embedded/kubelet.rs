@@ -32,6 +32,7 @@ pub mod policy;
 pub mod probe;
 pub mod process;
 pub mod pull;
+pub mod running;
 pub mod runtime;
 pub mod shell;
 pub mod status;
@@ -52,30 +53,72 @@ use crate::embedded::kubelet::probe::ProbeKind;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
     /// A pod object is new or changed.
-    Changed { pod: String, namespace: String, name: String },
+    Changed {
+        pod: String,
+        namespace: String,
+        name: String,
+    },
     /// Look at the runtime.
     Look,
     /// A pod's regular sync is due.
-    Timer { pod: String, number: u64 },
+    Timer {
+        pod: String,
+        number: u64,
+    },
     /// A sync goes on.
-    Step { pod: String, number: u64 },
-    Mount { pod: String, volume: String },
+    Step {
+        pod: String,
+        number: u64,
+    },
+    Mount {
+        pod: String,
+        volume: String,
+    },
     /// Sources of mounted files changed some while ago.
-    Refresh { pod: String },
+    Refresh {
+        pod: String,
+    },
     /// A process's wait is over.
-    Process { pod: String, run: String, process: u32, wake: u64 },
-    Probe { pod: String, container: String, kind: ProbeKind, number: u64 },
-    ProbeAnswer { pod: String, container: String, kind: ProbeKind, number: u64 },
+    Process {
+        pod: String,
+        run: String,
+        process: u32,
+        wake: u64,
+    },
+    Probe {
+        pod: String,
+        container: String,
+        kind: ProbeKind,
+        number: u64,
+    },
+    ProbeAnswer {
+        pod: String,
+        container: String,
+        kind: ProbeKind,
+        number: u64,
+    },
     /// A preStop hook's sleep is over.
-    PreStopOver { pod: String, run: String },
+    PreStopOver {
+        pod: String,
+        run: String,
+    },
     /// The grace period of a container is over.
-    Kill { pod: String, run: String },
+    Kill {
+        pod: String,
+        run: String,
+    },
     /// A stopped pod's clearing up goes on.
-    Clear { pod: String },
+    Clear {
+        pod: String,
+    },
     /// Check what a pod has written against its limits.
-    Storage { pod: String },
+    Storage {
+        pod: String,
+    },
     /// `activeDeadlineSeconds` is over.
-    Deadline { pod: String },
+    Deadline {
+        pod: String,
+    },
 }
 
 /// Pods on the node, their containers, images and back-offs.
@@ -119,7 +162,12 @@ pub struct LogRequest {
 }
 
 pub fn on_change(world: &mut World, change: &Change) {
-    let text = |field: &str| change.object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let text = |field: &str| {
+        change.object["metadata"][field]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
     match change.kind {
         Kind::Pod => {
             if change.what != ChangeKind::Deleted && !concerns_us(change) {
@@ -155,16 +203,23 @@ pub fn on_change(world: &mut World, change: &Change) {
 /// Whether a pod's change is more than a status or a resource version, and the pod is on a node.
 fn concerns_us(change: &Change) -> bool {
     let placed = |object: &Value| {
-        object["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty())
+        object["spec"]["nodeName"]
+            .as_str()
+            .is_some_and(|name| !name.is_empty())
     };
     if !placed(&change.object) {
         return false;
     }
     let Some(old) = &change.old else { return true };
     old["spec"] != change.object["spec"]
-        || ["deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations"]
-            .iter()
-            .any(|field| old["metadata"].get(field) != change.object["metadata"].get(field))
+        || [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "labels",
+            "annotations",
+        ]
+        .iter()
+        .any(|field| old["metadata"].get(field) != change.object["metadata"].get(field))
 }
 
 /// Does something with a pod taken out of the world, then puts it back.
@@ -177,28 +232,63 @@ pub fn with_pod(world: &mut World, uid: &str, f: impl FnOnce(&mut World, &mut Po
 
 pub fn work(world: &mut World, work: Work) {
     match work {
-        Work::Changed { pod, namespace, name } => worker::changed(world, &pod, &namespace, &name),
+        Work::Changed {
+            pod,
+            namespace,
+            name,
+        } => worker::changed(world, &pod, &namespace, &name),
         Work::Look => worker::look(world),
-        Work::Timer { pod, number } => with_pod(world, &pod, |world, pod| worker::timer(world, pod, number)),
-        Work::Step { pod, number } => with_pod(world, &pod, |world, pod| sync::step(world, pod, number)),
+        Work::Timer { pod, number } => {
+            with_pod(world, &pod, |world, pod| worker::timer(world, pod, number));
+        }
+        Work::Step { pod, number } => {
+            with_pod(world, &pod, |world, pod| sync::step(world, pod, number));
+        }
         Work::Mount { pod, volume } => {
-            with_pod(world, &pod, |world, pod| volumes::attempt(world, pod, &volume));
+            with_pod(world, &pod, |world, pod| {
+                volumes::attempt(world, pod, &volume);
+            });
         }
         Work::Refresh { pod } => with_pod(world, &pod, volumes::refresh),
-        Work::Process { pod, run, process, wake } => {
-            with_pod(world, &pod, |world, pod| process::woken(world, pod, &run, process, wake));
+        Work::Process {
+            pod,
+            run,
+            process,
+            wake,
+        } => {
+            with_pod(world, &pod, |world, pod| {
+                process::woken(world, pod, &run, process, wake);
+            });
         }
-        Work::Probe { pod, container, kind, number } => {
-            with_pod(world, &pod, |world, pod| probe::tick(world, pod, &container, kind, number));
+        Work::Probe {
+            pod,
+            container,
+            kind,
+            number,
+        } => {
+            with_pod(world, &pod, |world, pod| {
+                probe::tick(world, pod, &container, kind, number);
+            });
         }
-        Work::ProbeAnswer { pod, container, kind, number } => {
-            with_pod(world, &pod, |world, pod| probe::answered(world, pod, &container, kind, number));
+        Work::ProbeAnswer {
+            pod,
+            container,
+            kind,
+            number,
+        } => {
+            with_pod(world, &pod, |world, pod| {
+                probe::answered(world, pod, &container, kind, number);
+            });
         }
         Work::PreStopOver { pod, run } => {
-            with_pod(world, &pod, |world, pod| runtime::pre_stop_done(world, pod, &run));
+            with_pod(world, &pod, |world, pod| {
+                runtime::pre_stop_done(world, pod, &run);
+            });
         }
         Work::Kill { pod, run } => {
-            with_pod(world, &pod, |world, pod| runtime::exit_container(world, pod, &run, 137, "Error"));
+            with_pod(world, &pod, |world, pod| {
+                runtime::exit_container(world, pod, &run, 137, "Error");
+            });
         }
         Work::Clear { pod } => termination::clear(world, &pod),
         Work::Storage { pod } => with_pod(world, &pod, eviction::check),
@@ -207,8 +297,18 @@ pub fn work(world: &mut World, work: Work) {
 }
 
 /// Records an event about a pod, or about one of its containers.
-pub fn event(world: &mut World, pod: &Pod, container: Option<&str>, warning: bool, reason: &str, message: String) {
-    let host = pod.spec()["nodeName"].as_str().unwrap_or_default().to_owned();
+pub fn event(
+    world: &mut World,
+    pod: &Pod,
+    container: Option<&str>,
+    warning: bool,
+    reason: &str,
+    message: String,
+) {
+    let host = pod.spec()["nodeName"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     events::record(
         world,
         NewEvent {

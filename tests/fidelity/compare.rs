@@ -81,22 +81,31 @@ impl Play {
         let cluster = Cluster::new(config);
         cluster.with(bootstrap::populate);
         let client = cluster.client(NAMESPACE);
-        Play { cluster, client, comparison: Comparison::default() }
+        Play {
+            cluster,
+            client,
+            comparison: Comparison::default(),
+        }
     }
 
     async fn run(mut self, recording: &Value) -> Comparison {
         tokio::time::sleep(Duration::from_secs(20)).await;
-        let fixture: Value = serde_json::from_str(include_str!("../recordings/fixture.json")).expect("the fixture is JSON");
+        let fixture: Value = serde_json::from_str(include_str!("../recordings/fixture.json"))
+            .expect("the fixture is JSON");
         for object in fixture["items"].as_array().into_iter().flatten() {
             // The database is ready before the service starts, as it was there.
             if object["kind"] == "Deployment" {
                 tokio::time::sleep(Duration::from_secs(15)).await;
             }
-            play::create(&self.client, object).await.expect("the fixture is accepted");
+            play::create(&self.client, object)
+                .await
+                .expect("the fixture is accepted");
         }
         tokio::time::sleep(WARM_UP).await;
         for command in recording["setup"].as_array().into_iter().flatten() {
-            play::play(&self.client, command).await.expect("the setup is accepted");
+            play::play(&self.client, command)
+                .await
+                .expect("the setup is accepted");
             tokio::time::sleep(WARM_UP).await;
         }
         let began = self.cluster.now();
@@ -149,7 +158,11 @@ impl Play {
                 }
                 let seen: Vec<String> = shown
                     .iter()
-                    .map(|all| all.get(path).cloned().unwrap_or_else(|| "(absent)".to_owned()))
+                    .map(|all| {
+                        all.get(path)
+                            .cloned()
+                            .unwrap_or_else(|| "(absent)".to_owned())
+                    })
                     .collect();
                 self.judge(&format!("{at:.0}s {path}"), value, seen);
             }
@@ -165,13 +178,23 @@ impl Play {
             if object && !wanted.contains_key(path) {
                 let everywhere = shown.iter().all(|all| all.contains_key(path));
                 if everywhere {
-                    self.differ(&format!("{at:.0}s {path}"), "(absent)", vec!["(present)".to_owned()]);
+                    self.differ(
+                        &format!("{at:.0}s {path}"),
+                        "(absent)",
+                        vec!["(present)".to_owned()],
+                    );
                 }
             }
         }
     }
 
-    fn compare_events(&mut self, recording: &Value, samples: &[Value], began: Time, looks: &[Look]) {
+    fn compare_events(
+        &mut self,
+        recording: &Value,
+        samples: &[Value],
+        began: Time,
+        looks: &[Look],
+    ) {
         let recorded_names = names_of(&recording["baseline"], samples);
         let all: Vec<Value> = looks.iter().map(|look| look.sample.clone()).collect();
         let names = names_of(&Value::Null, &all);
@@ -189,11 +212,15 @@ impl Play {
                 };
                 // Events that began before the fault are counted up only.
                 if first >= -1.0 {
-                    wanted.entry(event_text(event, &recorded_names)).or_insert(first);
+                    wanted
+                        .entry(event_text(event, &recorded_names))
+                        .or_insert(first);
                 }
             }
         }
-        let shown = self.cluster.with(|world| shown_events(world, began, &names));
+        let shown = self
+            .cluster
+            .with(|world| shown_events(world, began, &names));
         for (text, at) in &wanted {
             let tolerance = WINDOW_S.max(at * 0.1) + 1.0;
             let seen = match shown.get(text) {
@@ -205,7 +232,11 @@ impl Play {
         }
         for (text, at) in &shown {
             if !wanted.contains_key(text) && *at >= 0.0 && *at < last {
-                self.differ(&format!("event {text}"), "(absent)", vec![format!("{at:.1}")]);
+                self.differ(
+                    &format!("event {text}"),
+                    "(absent)",
+                    vec![format!("{at:.1}")],
+                );
             }
         }
     }
@@ -223,7 +254,11 @@ impl Play {
 
     fn differ(&mut self, path: &str, recorded: &str, shown: Vec<String>) {
         self.comparison.total += 1;
-        let difference = Difference { path: path.to_owned(), recorded: recorded.to_owned(), shown };
+        let difference = Difference {
+            path: path.to_owned(),
+            recorded: recorded.to_owned(),
+            shown,
+        };
         self.comparison.differences.push(difference);
     }
 }
@@ -237,7 +272,11 @@ async fn inject(client: kube::Client, commands: Vec<Value>) -> Result<(), String
             (Ok(()), false) => {}
             (Err(why), true) => {
                 let recorded = command["stderr"].as_str().unwrap_or_default();
-                let plain = why.rsplit("is invalid: ").next().unwrap_or_default().to_owned();
+                let plain = why
+                    .rsplit("is invalid: ")
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned();
                 if !recorded.is_empty() && !recorded.contains(&plain) {
                     return Err(why);
                 }
@@ -256,7 +295,10 @@ fn names_of(baseline: &Value, samples: &[Value]) -> Names {
     for sample in std::iter::once(baseline).chain(samples) {
         for set in sample["replicasets"].as_array().into_iter().flatten() {
             let name = set["name"].as_str().unwrap_or_default().to_owned();
-            let revision = set["revision"].as_str().and_then(|text| text.parse().ok()).unwrap_or(i64::MAX);
+            let revision = set["revision"]
+                .as_str()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(i64::MAX);
             if !sets.iter().any(|(_, known)| known == &name) {
                 sets.push((revision, name));
             }
@@ -282,7 +324,11 @@ fn event_text(event: &Value, names: &Names) -> String {
 }
 
 /// Events of the namespace: text, and seconds after `began` of their first time.
-fn shown_events(world: &agent_breakage::embedded::world::World, began: Time, names: &Names) -> BTreeMap<String, f64> {
+fn shown_events(
+    world: &agent_breakage::embedded::world::World,
+    began: Time,
+    names: &Names,
+) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     for event in world.store.within(Kind::Event, NAMESPACE) {
         let time = ["firstTimestamp", "eventTime"]
@@ -291,7 +337,10 @@ fn shown_events(world: &agent_breakage::embedded::world::World, began: Time, nam
         let Some(time) = time else { continue };
         let component = ["source", "reportingComponent"].iter().find_map(|field| {
             let value = &event[*field];
-            value.as_str().or_else(|| value["component"].as_str()).filter(|text| !text.is_empty())
+            value
+                .as_str()
+                .or_else(|| value["component"].as_str())
+                .filter(|text| !text.is_empty())
         });
         let about = &event["involvedObject"];
         let object = format!(

@@ -12,7 +12,11 @@ pub struct Names {
 impl Names {
     /// Notes ReplicaSets in the order of their appearance, oldest revision first.
     pub fn note(&mut self, name: &str) {
-        let next = format!("{}-rs{}", name.rsplit_once('-').map_or(name, |(stem, _)| stem), self.sets.len() + 1);
+        let next = format!(
+            "{}-rs{}",
+            name.rsplit_once('-').map_or(name, |(stem, _)| stem),
+            self.sets.len() + 1
+        );
         self.sets.entry(name.to_owned()).or_insert(next);
     }
 
@@ -34,7 +38,10 @@ fn replace_pods(text: &str, name: &str, role: &str) -> String {
     let head = format!("{name}-");
     while let Some(at) = rest.find(&head) {
         let after = &rest[at + head.len()..];
-        let suffix = after.chars().take_while(char::is_ascii_alphanumeric).count();
+        let suffix = after
+            .chars()
+            .take_while(char::is_ascii_alphanumeric)
+            .count();
         out.push_str(&rest[..at]);
         if suffix == 5 {
             out.push_str(&format!("{role}-pod"));
@@ -70,7 +77,10 @@ fn scan(text: &str) -> String {
 fn plain_word(word: &str) -> String {
     let parts: Vec<&str> = word.split('-').collect();
     let hex = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit());
-    if parts.len() == 5 && parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12]) && parts.iter().all(|p| hex(p)) {
+    if parts.len() == 5
+        && parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
+        && parts.iter().all(|p| hex(p))
+    {
         return "UID".to_owned();
     }
     if word.len() == 64 && hex(word) {
@@ -84,10 +94,19 @@ fn plain_word(word: &str) -> String {
     {
         return "kube-api-access-x".to_owned();
     }
-    let (address, port) = word.split_once(':').map_or((word, ""), |(address, port)| (address, port));
+    let (address, port) = word
+        .split_once(':')
+        .map_or((word, ""), |(address, port)| (address, port));
     let pieces: Vec<&str> = address.split('.').collect();
-    if pieces.len() == 4 && pieces.iter().all(|piece| piece.parse::<u8>().is_ok()) && address.starts_with("10.4") {
-        return if port.is_empty() { "IP".to_owned() } else { format!("IP:{port}") };
+    if pieces.len() == 4
+        && pieces.iter().all(|piece| piece.parse::<u8>().is_ok())
+        && address.starts_with("10.4")
+    {
+        return if port.is_empty() {
+            "IP".to_owned()
+        } else {
+            format!("IP:{port}")
+        };
     }
     word.to_owned()
 }

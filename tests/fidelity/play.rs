@@ -16,7 +16,15 @@ pub async fn play(client: &kube::Client, command: &Value) -> Result<(), String> 
     let name = command["name"].as_str().unwrap_or_default();
     let path = |name: &str| object_path(command["kind"].as_str().unwrap_or_default(), name);
     match command["op"].as_str().unwrap_or_default() {
-        "patch" => patch(client, &path(name), command["type"].as_str().unwrap_or_default(), &filled(&command["body"])).await,
+        "patch" => {
+            patch(
+                client,
+                &path(name),
+                command["type"].as_str().unwrap_or_default(),
+                &filled(&command["body"]),
+            )
+            .await
+        }
         "scale" => {
             let body = json!({"spec": {"replicas": command["replicas"]}});
             patch(client, &format!("{}/scale", path(name)), "merge", &body).await
@@ -26,7 +34,15 @@ pub async fn play(client: &kube::Client, command: &Value) -> Result<(), String> 
             let body = json!({"spec": {"template": {"metadata": {"annotations": stamp}}}});
             patch(client, &path(name), "strategic", &body).await
         }
-        "rollout-pause" => patch(client, &path(name), "strategic", &json!({"spec": {"paused": true}})).await,
+        "rollout-pause" => {
+            patch(
+                client,
+                &path(name),
+                "strategic",
+                &json!({"spec": {"paused": true}}),
+            )
+            .await
+        }
         "apply" => create(client, &filled(&command["object"])).await,
         "delete" => delete(client, &command["args"]).await,
         _ => raw(client, command["command"].as_str().unwrap_or_default()).await,
@@ -43,7 +59,9 @@ fn filled(body: &Value) -> Value {
 async fn raw(client: &kube::Client, command: &str) -> Result<(), String> {
     let words: Vec<&str> = command.split_whitespace().collect();
     if let ["sleep", seconds] = words.as_slice() {
-        let seconds = seconds.parse().map_err(|_| format!("not a number: {seconds}"))?;
+        let seconds = seconds
+            .parse()
+            .map_err(|_| format!("not a number: {seconds}"))?;
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         return Ok(());
     }
@@ -76,22 +94,55 @@ async fn raw(client: &kube::Client, command: &str) -> Result<(), String> {
 }
 
 async fn first_pod(client: &kube::Client) -> Result<String, String> {
-    pods(client).await?.into_iter().next().ok_or_else(|| "no pod".to_owned())
+    pods(client)
+        .await?
+        .into_iter()
+        .next()
+        .ok_or_else(|| "no pod".to_owned())
 }
 
 async fn pods(client: &kube::Client) -> Result<Vec<String>, String> {
-    let path = format!("{}?labelSelector=app%3Dadvocate-api", object_path("pod", ""));
-    let list = send(client, "GET", path.trim_end_matches('/'), "application/json", &Value::Null).await?;
+    let path = format!(
+        "{}?labelSelector=app%3Dadvocate-api",
+        object_path("pod", "")
+    );
+    let list = send(
+        client,
+        "GET",
+        path.trim_end_matches('/'),
+        "application/json",
+        &Value::Null,
+    )
+    .await?;
     let items = list["items"].as_array().cloned().unwrap_or_default();
-    Ok(items.iter().filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned)).collect())
+    Ok(items
+        .iter()
+        .filter_map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned))
+        .collect())
 }
 
 async fn delete(client: &kube::Client, args: &Value) -> Result<(), String> {
-    let args: Vec<&str> = args.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let names = if args.contains(&"-l") { pods(client).await? } else { vec![args[1].to_owned()] };
+    let args: Vec<&str> = args
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let names = if args.contains(&"-l") {
+        pods(client).await?
+    } else {
+        vec![args[1].to_owned()]
+    };
     for name in names {
         let body = json!({"propagationPolicy": "Background"});
-        send(client, "DELETE", &object_path(args[0], &name), "application/json", &body).await?;
+        send(
+            client,
+            "DELETE",
+            &object_path(args[0], &name),
+            "application/json",
+            &body,
+        )
+        .await?;
     }
     Ok(())
 }
@@ -104,7 +155,15 @@ pub async fn create(client: &kube::Client, object: &Value) -> Result<(), String>
         object["metadata"]["namespace"] = NAMESPACE.into();
     }
     let path = object_path(&kind.to_lowercase(), "");
-    send(client, "POST", path.trim_end_matches('/'), "application/json", &object).await.map(drop)
+    send(
+        client,
+        "POST",
+        path.trim_end_matches('/'),
+        "application/json",
+        &object,
+    )
+    .await
+    .map(drop)
 }
 
 async fn patch(client: &kube::Client, path: &str, kind: &str, body: &Value) -> Result<(), String> {
@@ -116,18 +175,31 @@ async fn patch(client: &kube::Client, path: &str, kind: &str, body: &Value) -> R
     send(client, "PATCH", path, content, body).await.map(drop)
 }
 
-async fn send(client: &kube::Client, method: &str, path: &str, content: &str, body: &Value) -> Result<Value, String> {
-    let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+async fn send(
+    client: &kube::Client,
+    method: &str,
+    path: &str,
+    content: &str,
+    body: &Value,
+) -> Result<Value, String> {
+    let bytes = if body.is_null() {
+        Vec::new()
+    } else {
+        body.to_string().into_bytes()
+    };
     let request = Request::builder()
         .method(method)
         .uri(path)
         .header("content-type", content)
         .body(bytes)
         .map_err(|error| error.to_string())?;
-    client.request::<Value>(request).await.map_err(|error| match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    })
+    client
+        .request::<Value>(request)
+        .await
+        .map_err(|error| match error {
+            kube::Error::Api(status) => status.message.clone(),
+            other => other.to_string(),
+        })
 }
 
 fn object_path(kind: &str, name: &str) -> String {

@@ -18,7 +18,11 @@ pub type Values = BTreeMap<String, String>;
 /// The embedded cluster's state in the shape of a recorded sample.
 pub fn sample_of(world: &World) -> Value {
     let list = |kind: Kind| -> Vec<Value> {
-        world.store.within(kind, NAMESPACE).map(|object| (**object).clone()).collect()
+        world
+            .store
+            .within(kind, NAMESPACE)
+            .map(|object| (**object).clone())
+            .collect()
     };
     let workload = |object: &Value| {
         json!({
@@ -83,7 +87,9 @@ fn logs_of(world: &World, pods: &[Value]) -> Value {
                     let which = if previous { "previous" } else { "current" };
                     let answer = match kubelet::logs(world, NAMESPACE, name, &request) {
                         Ok(text) => text.into(),
-                        Err(why) => json!({"error": format!("Error from server (BadRequest): {why}")}),
+                        Err(why) => {
+                            json!({"error": format!("Error from server (BadRequest): {why}")})
+                        }
                     };
                     all[format!("{name}/{container}/{which}")] = answer;
                 }
@@ -97,7 +103,11 @@ fn logs_of(world: &World, pods: &[Value]) -> Value {
 pub fn values(sample: &Value, names: &Names, skip_database: bool) -> Values {
     let mut all = Values::new();
     let roles = pods(sample, names, skip_database, &mut all);
-    for (list, label) in [("deployments", "deployment"), ("replicasets", "replicaset"), ("statefulsets", "statefulset")] {
+    for (list, label) in [
+        ("deployments", "deployment"),
+        ("replicasets", "replicaset"),
+        ("statefulsets", "statefulset"),
+    ] {
         for object in sample[list].as_array().into_iter().flatten() {
             let name = names.plain(object["name"].as_str().unwrap_or_default());
             if skip_database && name.contains("advocate-db") {
@@ -133,7 +143,13 @@ pub fn values(sample: &Value, names: &Names, skip_database: bool) -> Values {
             .as_array()
             .into_iter()
             .flatten()
-            .map(|port| format!("{}:{}", port["name"].as_str().unwrap_or_default(), port["port"]))
+            .map(|port| {
+                format!(
+                    "{}:{}",
+                    port["name"].as_str().unwrap_or_default(),
+                    port["port"]
+                )
+            })
             .collect();
         all.insert(format!("endpoint ports {service}"), ports.join(","));
     }
@@ -150,7 +166,12 @@ pub fn values(sample: &Value, names: &Names, skip_database: bool) -> Values {
 }
 
 /// Adds the pods' values; answers each pod's role.
-fn pods(sample: &Value, names: &Names, skip_database: bool, all: &mut Values) -> BTreeMap<String, String> {
+fn pods(
+    sample: &Value,
+    names: &Names,
+    skip_database: bool,
+    all: &mut Values,
+) -> BTreeMap<String, String> {
     let mut by_role: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
     for pod in sample["pods"].as_array().into_iter().flatten() {
         let name = names.plain(pod["name"].as_str().unwrap_or_default());
@@ -160,10 +181,21 @@ fn pods(sample: &Value, names: &Names, skip_database: bool, all: &mut Values) ->
     }
     let mut roles = BTreeMap::new();
     for (role, mut list) in by_role {
-        list.sort_by_key(|pod| (pod["creationTimestamp"].as_str().unwrap_or_default().to_owned(), order(pod)));
+        list.sort_by_key(|pod| {
+            (
+                pod["creationTimestamp"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+                order(pod),
+            )
+        });
         for (index, pod) in list.iter().enumerate() {
             let role = format!("{role}#{index}");
-            roles.insert(pod["name"].as_str().unwrap_or_default().to_owned(), role.clone());
+            roles.insert(
+                pod["name"].as_str().unwrap_or_default().to_owned(),
+                role.clone(),
+            );
             pod_values(pod, &role, names, all);
         }
         all.insert(format!("pods {role}"), list.len().to_string());
@@ -186,7 +218,10 @@ fn pod_values(pod: &Value, role: &str, names: &Names, all: &mut Values) {
         put(field, text(&status[field]));
     }
     put("node", text(&pod["node"]));
-    put("deleting", (!pod["deletionTimestamp"].is_null()).to_string());
+    put(
+        "deleting",
+        (!pod["deletionTimestamp"].is_null()).to_string(),
+    );
     for condition in status["conditions"].as_array().into_iter().flatten() {
         let kind = condition["type"].as_str().unwrap_or_default();
         let value = format!(
@@ -202,7 +237,10 @@ fn pod_values(pod: &Value, role: &str, names: &Names, all: &mut Values) {
         for container in status[list].as_array().into_iter().flatten() {
             let name = container["name"].as_str().unwrap_or_default();
             put(&format!("{name} state"), state(&container["state"], names));
-            put(&format!("{name} lastState"), state(&container["lastState"], names));
+            put(
+                &format!("{name} lastState"),
+                state(&container["lastState"], names),
+            );
             for field in ["ready", "started", "restartCount", "image"] {
                 put(&format!("{name} {field}"), container[field].to_string());
             }
@@ -215,9 +253,20 @@ fn state(state: &Value, names: &Names) -> String {
         return String::new();
     };
     let text = |field: &str| names.plain(what[field].as_str().unwrap_or_default());
-    let code = what["exitCode"].as_i64().map(|code| code.to_string()).unwrap_or_default();
-    let epoch = if what["startedAt"] == "1970-01-01T00:00:00Z" { " never started" } else { "" };
-    format!("{kind} {} {code} {}{epoch}", text("reason"), text("message"))
+    let code = what["exitCode"]
+        .as_i64()
+        .map(|code| code.to_string())
+        .unwrap_or_default();
+    let epoch = if what["startedAt"] == "1970-01-01T00:00:00Z" {
+        " never started"
+    } else {
+        ""
+    };
+    format!(
+        "{kind} {} {code} {}{epoch}",
+        text("reason"),
+        text("message")
+    )
 }
 
 fn workload(object: &Value, path: &str, names: &Names, all: &mut Values) {

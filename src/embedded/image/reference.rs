@@ -52,9 +52,9 @@ impl Reference {
                     .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
         };
         let digest_ok = |digest: &str| {
-            digest.strip_prefix("sha256:").is_some_and(|hex| {
-                hex.len() == 64 && hex.chars().all(|c| c.is_ascii_hexdigit())
-            })
+            digest
+                .strip_prefix("sha256:")
+                .is_some_and(|hex| hex.len() == 64 && hex.chars().all(|c| c.is_ascii_hexdigit()))
         };
         if !path.split('/').all(component_ok)
             || tag.is_some_and(|tag| !tag_ok(tag))

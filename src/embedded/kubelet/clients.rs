@@ -56,7 +56,11 @@ impl Machine<'_> {
     fn answer(&mut self, uid: &str, run_id: &str, index: usize, path: &str) -> Option<Answer> {
         if uid == self.pod.uid {
             // The pod at hand is not in the world meanwhile; its own run is taken out to serve.
-            let at = self.pod.runs.iter().position(|run| run.facts.id == run_id)?;
+            let at = self
+                .pod
+                .runs
+                .iter()
+                .position(|run| run.facts.id == run_id)?;
             let mut run = self.pod.runs.remove(at);
             let answer = network::serve(self.world, &mut run, index, path);
             self.pod.runs.insert(at, run);
@@ -71,39 +75,48 @@ impl Machine<'_> {
     }
 
     fn curl(&mut self, args: &[String]) -> Next {
-        let url = args.iter().rfind(|arg| !arg.starts_with('-') && arg.contains(['.', ':', '/']));
-        let Some(url) = url.cloned() else { return self.done(2) };
-        let patience = seconds_after(args, &["-m", "--max-time", "--connect-timeout"]).unwrap_or(PATIENCE);
-        let fail = args.iter().any(|arg| arg == "--fail" || (is_short(arg) && arg.contains('f')));
-        let silent = args.iter().any(|arg| is_short(arg) && arg.contains('s') && !arg.contains('S'));
+        let url = args
+            .iter()
+            .rfind(|arg| !arg.starts_with('-') && arg.contains(['.', ':', '/']));
+        let Some(url) = url.cloned() else {
+            return self.done(2);
+        };
+        let patience =
+            seconds_after(args, &["-m", "--max-time", "--connect-timeout"]).unwrap_or(PATIENCE);
+        let fail = args
+            .iter()
+            .any(|arg| arg == "--fail" || (is_short(arg) && arg.contains('f')));
+        let silent = args
+            .iter()
+            .any(|arg| is_short(arg) && arg.contains('s') && !arg.contains('S'));
         let now = self.now();
         let (text, code, took) = match self.request(&url) {
             Ok((_, _, answer)) => {
                 let took = answer.at.since(now);
                 if took > patience {
                     let ms = patience.as_millis();
-                    (format!("curl: (28) Operation timed out after {ms} milliseconds with 0 bytes received\n"), 28, patience)
+                    (
+                        format!(
+                            "curl: (28) Operation timed out after {ms} milliseconds with 0 bytes received\n"
+                        ),
+                        28,
+                        patience,
+                    )
                 } else if fail && answer.status >= 400 {
-                    (format!("curl: (22) The requested URL returned error: {}\n", answer.status), 22, took)
+                    (
+                        format!(
+                            "curl: (22) The requested URL returned error: {}\n",
+                            answer.status
+                        ),
+                        22,
+                        took,
+                    )
                 } else {
                     self.print(&answer.body);
                     return self.done_after(took, 0);
                 }
             }
-            Err((Failure::Name(NameError::NoSuchHost), host, _)) => {
-                (format!("curl: (6) Could not resolve host: {host}\n"), 6, Duration::from_millis(20))
-            }
-            Err((Failure::Name(NameError::NoAnswer), ..)) => {
-                (format!("curl: (28) Resolving timed out after {} milliseconds\n", patience.as_millis()), 28, patience)
-            }
-            Err((Failure::Refused, host, port)) => (
-                format!("curl: (7) Failed to connect to {host} port {port} after 2 ms: Couldn't connect to server\n"),
-                7,
-                Duration::from_millis(2),
-            ),
-            Err((Failure::NoAnswer, ..)) => {
-                (format!("curl: (28) Connection timed out after {} milliseconds\n", patience.as_millis()), 28, patience)
-            }
+            Err(failure) => curl_failure(failure, patience),
         };
         if !silent {
             self.error(&text);
@@ -112,10 +125,16 @@ impl Machine<'_> {
     }
 
     fn wget(&mut self, args: &[String]) -> Next {
-        let url = args.iter().rfind(|arg| !arg.starts_with('-') && arg.contains(['.', ':', '/']) && *arg != "/dev/null");
-        let Some(url) = url.cloned() else { return self.done(1) };
+        let url = args.iter().rfind(|arg| {
+            !arg.starts_with('-') && arg.contains(['.', ':', '/']) && *arg != "/dev/null"
+        });
+        let Some(url) = url.cloned() else {
+            return self.done(1);
+        };
         let patience = seconds_after(args, &["-T"]).unwrap_or(PATIENCE);
-        let to_stdout = args.iter().any(|arg| arg == "-qO-" || arg == "-O-" || arg == "-");
+        let to_stdout = args
+            .iter()
+            .any(|arg| arg == "-qO-" || arg == "-O-" || arg == "-");
         let now = self.now();
         match self.request(&url) {
             Ok((_, _, answer)) if answer.at.since(now) > patience => {
@@ -123,7 +142,10 @@ impl Machine<'_> {
                 self.done_after(patience, 1)
             }
             Ok((_, _, answer)) if answer.status >= 400 => {
-                self.error(&format!("wget: server returned error: HTTP/1.1 {}\n", answer.status));
+                self.error(&format!(
+                    "wget: server returned error: HTTP/1.1 {}\n",
+                    answer.status
+                ));
                 self.done_after(answer.at.since(now), 1)
             }
             Ok((_, _, answer)) => {
@@ -135,10 +157,19 @@ impl Machine<'_> {
             Err((Failure::Name(error), host, _)) => {
                 self.error(&format!("wget: bad address '{host}'\n"));
                 let slow = error == NameError::NoAnswer;
-                self.done_after(if slow { PATIENCE } else { Duration::from_millis(20) }, 1)
+                self.done_after(
+                    if slow {
+                        PATIENCE
+                    } else {
+                        Duration::from_millis(20)
+                    },
+                    1,
+                )
             }
             Err((Failure::Refused, host, port)) => {
-                self.error(&format!("wget: can't connect to remote host ({host}:{port}): Connection refused\n"));
+                self.error(&format!(
+                    "wget: can't connect to remote host ({host}:{port}): Connection refused\n"
+                ));
                 self.done(1)
             }
             Err((Failure::NoAnswer, ..)) => {
@@ -150,7 +181,9 @@ impl Machine<'_> {
 
     fn nc(&mut self, args: &[String]) -> Next {
         let mut plain = args.iter().filter(|arg| !arg.starts_with('-'));
-        let (Some(host), Some(port)) = (plain.next(), plain.next()) else { return self.done(1) };
+        let (Some(host), Some(port)) = (plain.next(), plain.next()) else {
+            return self.done(1);
+        };
         let port = port.parse().unwrap_or(0);
         let open = network::resolve(self.world, self.pod, host)
             .map(|address| network::connect(self.world, self.pod, &address, port));
@@ -169,7 +202,9 @@ impl Machine<'_> {
     }
 
     fn nslookup(&mut self, args: &[String]) -> Next {
-        let Some(name) = args.first().cloned() else { return self.done(1) };
+        let Some(name) = args.first().cloned() else {
+            return self.done(1);
+        };
         let server = network::DNS_ADDRESS;
         match network::resolve(self.world, self.pod, &name) {
             Ok(address) => {
@@ -189,20 +224,28 @@ impl Machine<'_> {
 
     fn redis_cli(&mut self, args: &[String]) -> Next {
         let host = value_after(args, "-h").unwrap_or("127.0.0.1").to_owned();
-        let port = value_after(args, "-p").and_then(|text| text.parse().ok()).unwrap_or(6379);
+        let port = value_after(args, "-p")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(6379);
         let open = network::resolve(self.world, self.pod, &host)
             .map(|address| network::connect(self.world, self.pod, &address, port));
         if matches!(open, Ok(Connection::Open(..))) {
             self.print("PONG\n");
             return self.done(0);
         }
-        self.error(&format!("Could not connect to Redis at {host}:{port}: Connection refused\n"));
+        self.error(&format!(
+            "Could not connect to Redis at {host}:{port}: Connection refused\n"
+        ));
         self.done(1)
     }
 
     fn psql(&mut self, tool: &str, args: &[String]) -> Next {
         let vars = &self.process.vars;
-        let from_env = |name: &str, default: &str| vars.get(name).cloned().unwrap_or_else(|| default.to_owned());
+        let from_env = |name: &str, default: &str| {
+            vars.get(name)
+                .cloned()
+                .unwrap_or_else(|| default.to_owned())
+        };
         let option = |flag: &str, name: &str, default: &str| {
             value_after(args, flag).map_or_else(|| from_env(name, default), str::to_owned)
         };
@@ -236,6 +279,40 @@ impl Machine<'_> {
     }
 }
 
+/// What curl says of a failure, its exit status, and the time it took.
+fn curl_failure(failure: (Failure, String, u16), patience: Duration) -> (String, i32, Duration) {
+    match failure {
+        (Failure::Name(NameError::NoSuchHost), host, _) => (
+            format!("curl: (6) Could not resolve host: {host}\n"),
+            6,
+            Duration::from_millis(20),
+        ),
+        (Failure::Name(NameError::NoAnswer), ..) => (
+            format!(
+                "curl: (28) Resolving timed out after {} milliseconds\n",
+                patience.as_millis()
+            ),
+            28,
+            patience,
+        ),
+        (Failure::Refused, host, port) => (
+            format!(
+                "curl: (7) Failed to connect to {host} port {port} after 2 ms: Couldn't connect to server\n"
+            ),
+            7,
+            Duration::from_millis(2),
+        ),
+        (Failure::NoAnswer, ..) => (
+            format!(
+                "curl: (28) Connection timed out after {} milliseconds\n",
+                patience.as_millis()
+            ),
+            28,
+            patience,
+        ),
+    }
+}
+
 fn is_short(arg: &str) -> bool {
     arg.starts_with('-') && !arg.starts_with("--")
 }
@@ -246,6 +323,8 @@ fn value_after<'a>(args: &'a [String], flag: &str) -> Option<&'a str> {
 }
 
 fn seconds_after(args: &[String], flags: &[&str]) -> Option<Duration> {
-    let seconds: f64 = flags.iter().find_map(|flag| value_after(args, flag)?.parse().ok())?;
+    let seconds: f64 = flags
+        .iter()
+        .find_map(|flag| value_after(args, flag)?.parse().ok())?;
     Some(Duration::from_secs_f64(seconds.clamp(0.0, 3600.0)))
 }

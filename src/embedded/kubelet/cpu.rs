@@ -129,8 +129,14 @@ mod tests {
     fn without_a_limit_work_takes_its_own_time_and_queues() {
         let mut cpu = Cpu::limited(None);
         let start = Time::from_micros(5);
-        assert_eq!(cpu.charge(start, 100).since(start), Duration::from_micros(100));
-        assert_eq!(cpu.charge(start, 100).since(start), Duration::from_micros(200));
+        assert_eq!(
+            cpu.charge(start, 100).since(start),
+            Duration::from_micros(100)
+        );
+        assert_eq!(
+            cpu.charge(start, 100).since(start),
+            Duration::from_micros(200)
+        );
         assert!(cpu.is_busy(start));
     }
 }

@@ -18,12 +18,17 @@ pub fn resolve(world: &World, pod: &Pod, spec: &Value) -> Result<BTreeMap<String
             (Kind::ConfigMap, "configMapRef", "configmap"),
             (Kind::Secret, "secretRef", "secret"),
         ] {
-            let Some(reference) = source.get(field) else { continue };
+            let Some(reference) = source.get(field) else {
+                continue;
+            };
             let name = reference["name"].as_str().unwrap_or_default();
             match world.store.get(kind, &pod.namespace, name) {
                 Some(object) => {
                     let data = data_of(kind, object);
-                    env.extend(data.into_iter().map(|(key, value)| (format!("{prefix}{key}"), value)));
+                    env.extend(
+                        data.into_iter()
+                            .map(|(key, value)| (format!("{prefix}{key}"), value)),
+                    );
                 }
                 None if reference["optional"] == true => {}
                 None => return Err(format!("{word} \"{name}\" not found")),
@@ -45,7 +50,9 @@ pub fn resolve(world: &World, pod: &Pod, spec: &Value) -> Result<BTreeMap<String
             },
             None => {
                 let text = variable["value"].as_str().unwrap_or_default();
-                expand(text, &|name| own.get(name).or_else(|| services.get(name)).cloned())
+                expand(text, &|name| {
+                    own.get(name).or_else(|| services.get(name)).cloned()
+                })
             }
         };
         own.insert(name.clone(), value.clone());
@@ -57,22 +64,36 @@ pub fn resolve(world: &World, pod: &Pod, spec: &Value) -> Result<BTreeMap<String
     Ok(env)
 }
 
-fn from_source(world: &World, pod: &Pod, spec: &Value, source: &Value) -> Result<Option<String>, String> {
+fn from_source(
+    world: &World,
+    pod: &Pod,
+    spec: &Value,
+    source: &Value,
+) -> Result<Option<String>, String> {
     for (kind, field, word, title) in [
         (Kind::Secret, "secretKeyRef", "secret", "Secret"),
         (Kind::ConfigMap, "configMapKeyRef", "configmap", "ConfigMap"),
     ] {
-        let Some(reference) = source.get(field) else { continue };
+        let Some(reference) = source.get(field) else {
+            continue;
+        };
         let name = reference["name"].as_str().unwrap_or_default();
         let key = reference["key"].as_str().unwrap_or_default();
         let optional = reference["optional"] == true;
         let Some(object) = world.store.get(kind, &pod.namespace, name) else {
-            return if optional { Ok(None) } else { Err(format!("{word} \"{name}\" not found")) };
+            return if optional {
+                Ok(None)
+            } else {
+                Err(format!("{word} \"{name}\" not found"))
+            };
         };
         return match data_of(kind, object).remove(key) {
             Some(value) => Ok(Some(value)),
             None if optional => Ok(None),
-            None => Err(format!("couldn't find key {key} in {title} {}/{name}", pod.namespace)),
+            None => Err(format!(
+                "couldn't find key {key} in {title} {}/{name}",
+                pod.namespace
+            )),
         };
     }
     if let Some(path) = source["fieldRef"]["fieldPath"].as_str() {
@@ -95,7 +116,12 @@ pub fn field(pod: &Pod, path: &str) -> Option<String> {
     if let Some(key) = keyed("metadata.annotations['") {
         return Some(text(&metadata["annotations"][&key]));
     }
-    let ip = || pod.sandbox.as_ref().map(|sandbox| sandbox.ip.clone()).unwrap_or_default();
+    let ip = || {
+        pod.sandbox
+            .as_ref()
+            .map(|sandbox| sandbox.ip.clone())
+            .unwrap_or_default()
+    };
     Some(match path {
         "metadata.name" => pod.name.clone(),
         "metadata.namespace" => pod.namespace.clone(),
@@ -112,12 +138,23 @@ fn resource(spec: &Value, reference: &Value) -> String {
     let path = reference["resource"].as_str().unwrap_or_default();
     let (list, name) = path.split_once('.').unwrap_or((path, ""));
     let value = &spec["resources"][list][name];
-    let divisor = reference["divisor"].as_str().filter(|text| !text.is_empty() && *text != "0");
+    let divisor = reference["divisor"]
+        .as_str()
+        .filter(|text| !text.is_empty() && *text != "0");
     if name == "cpu" {
-        let each = divisor.and_then(|text| pod::millicores(&text.into())).unwrap_or(1000).max(1);
-        return pod::millicores(value).unwrap_or(0).div_ceil(each).to_string();
+        let each = divisor
+            .and_then(|text| pod::millicores(&text.into()))
+            .unwrap_or(1000)
+            .max(1);
+        return pod::millicores(value)
+            .unwrap_or(0)
+            .div_ceil(each)
+            .to_string();
     }
-    let each = divisor.and_then(|text| pod::bytes(&text.into())).unwrap_or(1).max(1);
+    let each = divisor
+        .and_then(|text| pod::bytes(&text.into()))
+        .unwrap_or(1)
+        .max(1);
     pod::bytes(value).unwrap_or(0).div_ceil(each).to_string()
 }
 
@@ -133,7 +170,9 @@ pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> String {
             rest = after;
             continue;
         }
-        let closed = rest.strip_prefix('(').and_then(|inside| inside.split_once(')'));
+        let closed = rest
+            .strip_prefix('(')
+            .and_then(|inside| inside.split_once(')'));
         match closed {
             Some((name, after)) => {
                 match lookup(name) {
@@ -175,7 +214,10 @@ fn variables_of(service: &Value) -> BTreeMap<String, String> {
     }
     let upper = |text: &str| text.to_uppercase().replace('-', "_");
     let prefix = upper(name);
-    let ports = service["spec"]["ports"].as_array().cloned().unwrap_or_default();
+    let ports = service["spec"]["ports"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     for (index, port) in ports.iter().enumerate() {
         let number = port["port"].as_u64().unwrap_or(0);
         let protocol = port["protocol"].as_str().unwrap_or("TCP");
@@ -186,7 +228,10 @@ fn variables_of(service: &Value) -> BTreeMap<String, String> {
             all.insert(format!("{prefix}_PORT"), url.clone());
         }
         if let Some(port_name) = port["name"].as_str() {
-            all.insert(format!("{prefix}_SERVICE_PORT_{}", upper(port_name)), number.to_string());
+            all.insert(
+                format!("{prefix}_SERVICE_PORT_{}", upper(port_name)),
+                number.to_string(),
+            );
         }
         let stem = format!("{prefix}_PORT_{number}_{protocol}");
         all.insert(stem.clone(), url);

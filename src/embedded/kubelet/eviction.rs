@@ -14,22 +14,30 @@ const PERIOD: Duration = Duration::from_secs(10);
 /// Starts to watch a pod's storage, when it has any limit on it.
 pub fn watch(world: &mut World, pod: &Pod) {
     if limited(pod) {
-        let work = Work::Storage { pod: pod.uid.clone() };
+        let work = Work::Storage {
+            pod: pod.uid.clone(),
+        };
         world.after(PERIOD, world::Work::Kubelet(work));
     }
 }
 
 fn limited(pod: &Pod) -> bool {
     let volumes = pod.spec()["volumes"].as_array();
-    volumes.is_some_and(|list| list.iter().any(|volume| !volume["emptyDir"]["sizeLimit"].is_null()))
-        || pod
-            .container_specs()
-            .any(|(spec, _)| !spec["resources"]["limits"]["ephemeral-storage"].is_null())
+    volumes.is_some_and(|list| {
+        list.iter()
+            .any(|volume| !volume["emptyDir"]["sizeLimit"].is_null())
+    }) || pod
+        .container_specs()
+        .any(|(spec, _)| !spec["resources"]["limits"]["ephemeral-storage"].is_null())
 }
 
 /// Whether a pod that reads as finished may be taken as such: an evicted one only when it is down.
 pub fn may_finish(pod: &Pod) -> bool {
-    pod.evicted.is_none() || pod.termination.as_ref().is_some_and(|termination| termination.stopped)
+    pod.evicted.is_none()
+        || pod
+            .termination
+            .as_ref()
+            .is_some_and(|termination| termination.stopped)
 }
 
 /// Compares what was written with the limits.
@@ -50,16 +58,22 @@ fn over(pod: &Pod) -> Option<String> {
         let written = pod.volumes.written.get(name).copied().unwrap_or(0);
         if pod::bytes(limit).is_some_and(|bytes| written > bytes) {
             let limit = limit.as_str().unwrap_or_default();
-            return Some(format!("Usage of EmptyDir volume \"{name}\" exceeds the limit \"{limit}\". "));
+            return Some(format!(
+                "Usage of EmptyDir volume \"{name}\" exceeds the limit \"{limit}\". "
+            ));
         }
     }
     for (spec, _) in pod.container_specs() {
         let name = spec["name"].as_str().unwrap_or_default();
         let limit = &spec["resources"]["limits"]["ephemeral-storage"];
-        let written: u64 = pod.running(name).map_or(0, |run| run.written.values().sum());
+        let written: u64 = pod
+            .running(name)
+            .map_or(0, |run| run.written.values().sum());
         if pod::bytes(limit).is_some_and(|bytes| written > bytes) {
             let limit = limit.as_str().unwrap_or_default();
-            return Some(format!("Container {name} exceeded its local ephemeral storage limit \"{limit}\". "));
+            return Some(format!(
+                "Container {name} exceeded its local ephemeral storage limit \"{limit}\". "
+            ));
         }
     }
     None

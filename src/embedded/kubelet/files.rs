@@ -27,9 +27,14 @@ impl Machine<'_> {
             }
             "ls" => self.ls(&paths),
             "stat" => {
-                let missing = paths.iter().find(|path| !self.exists(path)).map(|path| (*path).clone());
+                let missing = paths
+                    .iter()
+                    .find(|path| !self.exists(path))
+                    .map(|path| (*path).clone());
                 if let Some(path) = &missing {
-                    self.error(&format!("stat: can't stat '{path}': No such file or directory\n"));
+                    self.error(&format!(
+                        "stat: can't stat '{path}': No such file or directory\n"
+                    ));
                 }
                 self.done(i32::from(missing.is_some()))
             }
@@ -38,7 +43,9 @@ impl Machine<'_> {
                     let path = path.clone();
                     volumes::remove(self.pod, &self.run_id, &path);
                     if let Some(run) = self.pod.run_mut(&self.run_id) {
-                        run.files.retain(|file, _| *file != path && !file.starts_with(&format!("{path}/")));
+                        run.files.retain(|file, _| {
+                            *file != path && !file.starts_with(&format!("{path}/"))
+                        });
                     }
                 }
                 self.done(0)
@@ -57,7 +64,9 @@ impl Machine<'_> {
     }
 
     fn missing(&mut self, tool: &str, path: &str) {
-        self.error(&format!("{tool}: can't open '{path}': No such file or directory\n"));
+        self.error(&format!(
+            "{tool}: can't open '{path}': No such file or directory\n"
+        ));
     }
 
     fn cat(&mut self, paths: &[&String]) -> Next {
@@ -89,7 +98,10 @@ impl Machine<'_> {
                 "-n" => lines = rest.next().and_then(|text| text.parse().ok()).unwrap_or(10),
                 "-f" | "-F" => follow = true,
                 option if option.starts_with('-') => {
-                    lines = option.trim_start_matches(['-', 'n']).parse().unwrap_or(lines);
+                    lines = option
+                        .trim_start_matches(['-', 'n'])
+                        .parse()
+                        .unwrap_or(lines);
                 }
                 other => path = Some(other.to_owned()),
             }
@@ -119,12 +131,19 @@ impl Machine<'_> {
     }
 
     fn grep(&mut self, args: &[String], paths: &[&String]) -> Next {
-        let Some((pattern, files)) = paths.split_first() else { return self.done(2) };
-        let quiet = args.iter().any(|arg| arg.starts_with('-') && arg.contains('q'));
+        let Some((pattern, files)) = paths.split_first() else {
+            return self.done(2);
+        };
+        let quiet = args
+            .iter()
+            .any(|arg| arg.starts_with('-') && arg.contains('q'));
         let text: String = if files.is_empty() {
             std::mem::take(&mut self.process.io.stdin)
         } else {
-            files.iter().filter_map(|path| self.read_file(path)).collect()
+            files
+                .iter()
+                .filter_map(|path| self.read_file(path))
+                .collect()
         };
         let hits: String = text
             .split_inclusive('\n')
@@ -139,7 +158,11 @@ impl Machine<'_> {
     fn ls(&mut self, paths: &[&String]) -> Next {
         let root = "/".to_owned();
         let mut code = 0;
-        for path in if paths.is_empty() { vec![&root] } else { paths.to_vec() } {
+        for path in if paths.is_empty() {
+            vec![&root]
+        } else {
+            paths.to_vec()
+        } {
             if !self.exists(path) {
                 self.error(&format!("ls: {path}: No such file or directory\n"));
                 code = 1;
@@ -156,14 +179,21 @@ impl Machine<'_> {
     }
 
     fn names_below(&self, path: &str) -> Vec<String> {
-        let Some(run) = self.pod.run(&self.run_id) else { return Vec::new() };
+        let Some(run) = self.pod.run(&self.run_id) else {
+            return Vec::new();
+        };
         let below = format!("{}/", path.trim_end_matches('/'));
         let mut names: Vec<String> = run
             .files
             .keys()
             .chain(run.image.files.keys())
             .chain(run.image.executables.keys())
-            .filter_map(|file| file.strip_prefix(&below)?.split('/').next().map(str::to_owned))
+            .filter_map(|file| {
+                file.strip_prefix(&below)?
+                    .split('/')
+                    .next()
+                    .map(str::to_owned)
+            })
             .chain(volumes::names(self.world, self.pod, &run.facts.name, path))
             .filter(|name| name != ".")
             .collect();
@@ -179,23 +209,32 @@ impl Machine<'_> {
         };
         let size = |text: Option<&str>, default: u64| -> u64 {
             let Some(text) = text else { return default };
-            let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            let digits = text
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(text.len());
             let factor = match &text[digits..] {
                 "k" | "K" => 1024,
                 "M" => 1024 * 1024,
                 "G" => 1024 * 1024 * 1024,
                 _ => 1,
             };
-            text[..digits].parse::<u64>().unwrap_or(default).saturating_mul(factor)
+            text[..digits]
+                .parse::<u64>()
+                .unwrap_or(default)
+                .saturating_mul(factor)
         };
         let blocks = size(option("count"), 1);
         let total = size(option("bs"), 512).saturating_mul(blocks);
         let from = option("if").unwrap_or_default().to_owned();
-        let Some(path) = option("of").map(str::to_owned) else { return self.done(0) };
+        let Some(path) = option("of").map(str::to_owned) else {
+            return self.done(0);
+        };
         if path == "/dev/null" {
             // Reading costs processor time: about a gigabyte a second.
             let now = self.now();
-            let Some(run) = self.pod.run_mut(&self.run_id) else { return Next::Again };
+            let Some(run) = self.pod.run_mut(&self.run_id) else {
+                return Next::Again;
+            };
             let done = run.cpu.charge(now, total / 1_000);
             self.process.stack.push(Frame::Status(0));
             return Next::Until(done);

@@ -74,7 +74,12 @@ impl Log {
     /// The last lines, at most `lines` and `bytes` of them, for termination messages.
     pub fn tail(&self, lines: usize, bytes: usize) -> String {
         let skip = self.lines.len().saturating_sub(lines);
-        let text: String = self.lines.iter().skip(skip).map(|(_, line)| line.as_str()).collect();
+        let text: String = self
+            .lines
+            .iter()
+            .skip(skip)
+            .map(|(_, line)| line.as_str())
+            .collect();
         let mut start = text.len().saturating_sub(bytes);
         while !text.is_char_boundary(start) {
             start += 1;
@@ -87,7 +92,11 @@ impl Log {
 /// and stay the same for the same moment.
 pub fn nanos_text(at: Time) -> String {
     let micros = at.micros_text();
-    let below = at.micros().unsigned_abs().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+    let below = at
+        .micros()
+        .unsigned_abs()
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        >> 40;
     format!("{}{:03}Z", micros.trim_end_matches('Z'), below % 1000)
 }
 
@@ -99,12 +108,21 @@ pub fn go_time_text(at: Time) -> String {
 }
 
 /// The text of a container's log, or the message of the API's 400 BadRequest.
-pub fn logs(world: &World, namespace: &str, name: &str, request: &LogRequest) -> Result<String, String> {
+pub fn logs(
+    world: &World,
+    namespace: &str,
+    name: &str,
+    request: &LogRequest,
+) -> Result<String, String> {
     let Some(object) = world.store.get(Kind::Pod, namespace, name) else {
         return Err(format!("pods \"{name}\" not found"));
     };
     let container = chosen_container(object, name, request)?;
-    if object["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
+    if object["spec"]["nodeName"]
+        .as_str()
+        .unwrap_or_default()
+        .is_empty()
+    {
         return Ok(String::new());
     }
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
@@ -141,8 +159,14 @@ fn chosen_container(object: &Value, name: &str, request: &LogRequest) -> Result<
     };
     let containers = names("containers");
     let init = names("initContainers");
-    match request.container.as_deref().filter(|container| !container.is_empty()) {
-        Some(wanted) if containers.contains(&wanted) || init.contains(&wanted) => Ok(wanted.to_owned()),
+    match request
+        .container
+        .as_deref()
+        .filter(|container| !container.is_empty())
+    {
+        Some(wanted) if containers.contains(&wanted) || init.contains(&wanted) => {
+            Ok(wanted.to_owned())
+        }
         Some(wanted) => Err(format!("container {wanted} is not valid for pod {name}")),
         None => match (containers.as_slice(), init.is_empty()) {
             ([only], true) => Ok((*only).to_owned()),
@@ -152,7 +176,10 @@ fn chosen_container(object: &Value, name: &str, request: &LogRequest) -> Result<
                     containers.join(" ")
                 );
                 if !init.is_empty() {
-                    text.push_str(&format!(" or one of the init containers: [{}]", init.join(" ")));
+                    text.push_str(&format!(
+                        " or one of the init containers: [{}]",
+                        init.join(" ")
+                    ));
                 }
                 Err(text)
             }
@@ -161,7 +188,12 @@ fn chosen_container(object: &Value, name: &str, request: &LogRequest) -> Result<
 }
 
 /// Which run's output a request means, going by the status as an API reader sees it.
-fn container_to_read(status: &Value, container: &str, pod: &str, previous: bool) -> Result<String, String> {
+fn container_to_read(
+    status: &Value,
+    container: &str,
+    pod: &str,
+    previous: bool,
+) -> Result<String, String> {
     let id_of = |value: &Value| value["containerID"].as_str().unwrap_or_default().to_owned();
     let state = &status["state"];
     let last = &status["lastState"]["terminated"];
@@ -181,7 +213,9 @@ fn container_to_read(status: &Value, container: &str, pod: &str, previous: bool)
         let id = id_of(&state["terminated"]);
         let id = if id.is_empty() { last_id } else { id };
         return if id.is_empty() {
-            Err(format!("container \"{container}\" in pod \"{pod}\" is terminated"))
+            Err(format!(
+                "container \"{container}\" in pod \"{pod}\" is terminated"
+            ))
         } else {
             Ok(id)
         };
@@ -213,7 +247,10 @@ mod tests {
         let mut log = Log::default();
         let now = Time::from_micros(1_772_444_467_123_456);
         for i in 0..10_000 {
-            log.write(now, &format!("line {i} of a text that is long enough to matter\n"));
+            log.write(
+                now,
+                &format!("line {i} of a text that is long enough to matter\n"),
+            );
         }
         let request = LogRequest {
             tail_lines: Some(1),

@@ -35,18 +35,27 @@ pub fn metrics(world: &World) -> Vec<ContainerUse> {
             pod.runs
                 .iter()
                 .filter(|run| run.facts.state == RunState::Running)
-                .filter(|run| run.facts.started_at.is_some_and(|since| now.since(since) >= WINDOW))
+                .filter(|run| {
+                    run.facts
+                        .started_at
+                        .is_some_and(|since| now.since(since) >= WINDOW)
+                })
                 .map(|run| ContainerUse {
                     namespace: pod.namespace.clone(),
                     pod: pod.name.clone(),
                     container: run.facts.name.clone(),
-                    node: pod.spec()["nodeName"].as_str().unwrap_or_default().to_owned(),
+                    node: pod.spec()["nodeName"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .to_owned(),
                     cpu_nanocores: run.cpu.nanocores(now, WINDOW),
                     memory_kib: run.memory_at(now),
                     taken_at: now,
                 })
         })
         .collect();
-    all.sort_by(|a, b| (&a.namespace, &a.pod, &a.container).cmp(&(&b.namespace, &b.pod, &b.container)));
+    all.sort_by(|a, b| {
+        (&a.namespace, &a.pod, &a.container).cmp(&(&b.namespace, &b.pod, &b.container))
+    });
     all
 }

@@ -93,7 +93,9 @@ fn dns_answers(world: &World, from: &Pod) -> bool {
         return true;
     };
     let endpoints = ready_endpoints(world, service, "dns");
-    endpoints.iter().any(|(address, port)| policy::allows(world, from, address, *port))
+    endpoints
+        .iter()
+        .any(|(address, port)| policy::allows(world, from, address, *port))
 }
 
 fn service_address(world: &World, namespace: &str, name: &str) -> Option<String> {
@@ -116,7 +118,9 @@ fn stateful_address(world: &World, namespace: &str, service: &str, pod: &str) ->
 
 /// Ready addresses and target ports of a Service's port (any port for an empty name).
 fn ready_endpoints(world: &World, service: &Value, port_name: &str) -> Vec<(String, u16)> {
-    let namespace = service["metadata"]["namespace"].as_str().unwrap_or_default();
+    let namespace = service["metadata"]["namespace"]
+        .as_str()
+        .unwrap_or_default();
     let name = &service["metadata"]["name"];
     let mut all = Vec::new();
     for slice in world.store.within(Kind::EndpointSlice, namespace) {
@@ -125,7 +129,9 @@ fn ready_endpoints(world: &World, service: &Value, port_name: &str) -> Vec<(Stri
         }
         let ports = slice["ports"].as_array().into_iter().flatten();
         let port = ports
-            .filter(|port| port_name.is_empty() || port["name"].as_str().unwrap_or_default() == port_name)
+            .filter(|port| {
+                port_name.is_empty() || port["name"].as_str().unwrap_or_default() == port_name
+            })
             .find_map(|port| u16::try_from(port["port"].as_u64()?).ok());
         let Some(port) = port else { continue };
         for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
@@ -173,7 +179,11 @@ fn named_endpoints(world: &World, service: &Value, name: &str) -> Vec<(String, u
 }
 
 fn connect_pod(world: &World, from: &Pod, address: &str, port: u16) -> Connection {
-    let has_address = |pod: &Pod| pod.sandbox.as_ref().is_some_and(|sandbox| sandbox.ip == address);
+    let has_address = |pod: &Pod| {
+        pod.sandbox
+            .as_ref()
+            .is_some_and(|sandbox| sandbox.ip == address)
+    };
     let target = if has_address(from) {
         Some(from)
     } else {
@@ -205,8 +215,18 @@ pub fn socket_of(pod: &Pod, port: u16, loopback: bool) -> Option<(&Run, usize)> 
 }
 
 /// The socket behind an open connection, looked up in the pod at hand or in the world.
-fn socket<'a>(world: &'a World, from: &'a Pod, uid: &str, run: &str, index: usize) -> Option<&'a Socket> {
-    let pod = if uid == from.uid { from } else { world.kubelet.pods.get(uid)? };
+fn socket<'a>(
+    world: &'a World,
+    from: &'a Pod,
+    uid: &str,
+    run: &str,
+    index: usize,
+) -> Option<&'a Socket> {
+    let pod = if uid == from.uid {
+        from
+    } else {
+        world.kubelet.pods.get(uid)?
+    };
     pod.run(run)?.sockets.get(index)
 }
 
@@ -272,15 +292,34 @@ pub fn connect_database(
     timeout: Duration,
 ) -> Result<(DatabaseLink, Duration), (String, Duration)> {
     let Some(url_parts) = parse_url(url.trim_end_matches('\n')) else {
-        let why = format!("cannot parse `{url}`: failed to parse as keyword/value (invalid keyword/value)");
+        let why = format!(
+            "cannot parse `{url}`: failed to parse as keyword/value (invalid keyword/value)"
+        );
         return Err((why, Duration::ZERO));
     };
-    let Url { user, password, host, port, database } = url_parts;
-    let database = if database.is_empty() { user.clone() } else { database };
+    let Url {
+        user,
+        password,
+        host,
+        port,
+        database,
+    } = url_parts;
+    let database = if database.is_empty() {
+        user.clone()
+    } else {
+        database
+    };
     let prefix = format!("failed to connect to `user={user} database={database}`: ");
     let address = resolve(world, from, &host).map_err(|error| {
-        let took = if error == NameError::NoAnswer { timeout } else { ROUND_TRIP };
-        (format!("{prefix}hostname resolving error: {}", error.text(&host)), took)
+        let took = if error == NameError::NoAnswer {
+            timeout
+        } else {
+            ROUND_TRIP
+        };
+        (
+            format!("{prefix}hostname resolving error: {}", error.text(&host)),
+            took,
+        )
     })?;
     let place = format!("{prefix}{address}:{port} ({host}): ");
     let dial = |why: &str| format!("{place}dial error: dial tcp {address}:{port}: {why}");
@@ -294,7 +333,10 @@ pub fn connect_database(
     };
     match session(socket, &user, &password, &database) {
         Ok(()) => Ok((DatabaseLink { pod: uid, run }, ROUND_TRIP + AUTHENTICATION)),
-        Err(refusal) => Err((format!("{place}{}", refusal.go_text()), ROUND_TRIP + AUTHENTICATION)),
+        Err(refusal) => Err((
+            format!("{place}{}", refusal.go_text()),
+            ROUND_TRIP + AUTHENTICATION,
+        )),
     }
 }
 
@@ -311,7 +353,8 @@ impl Refusal {
         match self {
             Refusal::NotADatabase => "failed to receive message: unexpected EOF".to_owned(),
             Refusal::ShuttingDown => {
-                "server error: FATAL: the database system is shutting down (SQLSTATE 57P03)".to_owned()
+                "server error: FATAL: the database system is shutting down (SQLSTATE 57P03)"
+                    .to_owned()
             }
             Refusal::Password(user) => format!(
                 "failed SASL auth: FATAL: password authentication failed for user \"{user}\" (SQLSTATE 28P01)"
@@ -327,7 +370,9 @@ impl Refusal {
         match self {
             Refusal::NotADatabase => "server closed the connection unexpectedly".to_owned(),
             Refusal::ShuttingDown => "FATAL:  the database system is shutting down".to_owned(),
-            Refusal::Password(user) => format!("FATAL:  password authentication failed for user \"{user}\""),
+            Refusal::Password(user) => {
+                format!("FATAL:  password authentication failed for user \"{user}\"")
+            }
             Refusal::NoDatabase(name) => format!("FATAL:  database \"{name}\" does not exist"),
         }
     }
@@ -360,8 +405,9 @@ pub fn try_session(
     database: &str,
 ) -> Result<(), String> {
     let (host, port) = place;
-    let address = resolve(world, from, host)
-        .map_err(|_| format!("could not translate host name \"{host}\" to address: Name or service not known"))?;
+    let address = resolve(world, from, host).map_err(|_| {
+        format!("could not translate host name \"{host}\" to address: Name or service not known")
+    })?;
     let head = format!("connection to server at \"{address}\", port {port} failed: ");
     match connect(world, from, &address, port) {
         Connection::Open(uid, run, index) => match socket(world, from, &uid, &run, index) {
@@ -375,7 +421,9 @@ pub fn try_session(
 }
 
 fn refused(head: &str) -> String {
-    format!("{head}Connection refused\n\tIs the server running on that host and accepting TCP/IP connections?")
+    format!(
+        "{head}Connection refused\n\tIs the server running on that host and accepting TCP/IP connections?"
+    )
 }
 
 /// An HTTP answer: status, body, and when it is there.
@@ -390,18 +438,28 @@ pub struct Answer {
 pub fn serve(world: &World, run: &mut Run, index: usize, path: &str) -> Option<Answer> {
     let now = world.now();
     let socket = run.sockets.get(index)?;
-    let Protocol::Http { paths } = &socket.listen.speaks else { return None };
+    let Protocol::Http { paths } = &socket.listen.speaks else {
+        return None;
+    };
     let path = path.split('?').next().unwrap_or_default();
-    let process = run.processes.iter().find(|process| process.id == socket.process);
+    let process = run
+        .processes
+        .iter()
+        .find(|process| process.id == socket.process);
     let known = paths.iter().find(|known| {
-        known.path == path
-            || (known.prefix && path.starts_with(known.path.trim_end_matches('/')))
+        known.path == path || (known.prefix && path.starts_with(known.path.trim_end_matches('/')))
     });
     let Some(known) = known else {
         let at = run.cpu.charge(now, 100) + Duration::from_micros(400);
-        return Some(Answer { status: 404, body: "404 page not found\n".to_owned(), at });
+        return Some(Answer {
+            status: 404,
+            body: "404 page not found\n".to_owned(),
+            at,
+        });
     };
-    let times = process.map_or(known.cpu_times.default, |process| known.cpu_times.in_env(&process.vars));
+    let times = process.map_or(known.cpu_times.default, |process| {
+        known.cpu_times.in_env(&process.vars)
+    });
     let linked = process.and_then(crate::embedded::kubelet::machine::Machine::link_of);
     let database_there = linked.is_some_and(|link| {
         world

@@ -76,17 +76,33 @@ pub enum Stage {
     Mounting,
     Sandbox,
     Acting,
-    Pulling { container: String },
-    Creating { container: String },
-    Starting { container: String, id: String },
-    Stopping { container: String, id: String },
+    Pulling {
+        container: String,
+    },
+    Creating {
+        container: String,
+    },
+    Starting {
+        container: String,
+        id: String,
+    },
+    Stopping {
+        container: String,
+        id: String,
+    },
 }
 
 /// What a sync still has to do.
 #[derive(Clone, Debug)]
 pub enum Action {
-    Start { container: String },
-    Stop { container: String, message: String, then_start: bool },
+    Start {
+        container: String,
+    },
+    Stop {
+        container: String,
+        message: String,
+        then_start: bool,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -183,7 +199,12 @@ pub struct Termination {
 impl Pod {
     /// A pod that the kubelet has just heard of.
     pub fn new(object: Arc<Value>, now: Time) -> Pod {
-        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let text = |field: &str| {
+            object["metadata"][field]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
         let cpu = pod_cpu(&object);
         Pod {
             uid: text("uid"),
@@ -222,11 +243,14 @@ impl Pod {
     }
 
     pub fn container_spec(&self, name: &str) -> Option<(&Value, bool)> {
-        self.container_specs().find(|(spec, _)| spec["name"] == name)
+        self.container_specs()
+            .find(|(spec, _)| spec["name"] == name)
     }
 
     pub fn restart_policy(&self) -> &str {
-        self.object["spec"]["restartPolicy"].as_str().unwrap_or("Always")
+        self.object["spec"]["restartPolicy"]
+            .as_str()
+            .unwrap_or("Always")
     }
 
     /// Pod name, namespace and uid as the kubelet writes them.
@@ -255,7 +279,9 @@ impl Pod {
     }
 
     pub fn deleted(&self) -> bool {
-        self.object["metadata"].get("deletionTimestamp").is_some_and(|t| !t.is_null())
+        self.object["metadata"]
+            .get("deletionTimestamp")
+            .is_some_and(|t| !t.is_null())
     }
 
     /// Path of a container in event field paths.
@@ -293,7 +319,13 @@ impl BackOff {
 }
 
 /// Raises a back-off: starts at the first delay, doubles, starts again after a long quiet time.
-pub fn raise(backoffs: &mut BTreeMap<String, BackOff>, key: &str, since: Time, now: Time, error: &str) {
+pub fn raise(
+    backoffs: &mut BTreeMap<String, BackOff>,
+    key: &str,
+    since: Time,
+    now: Time,
+    error: &str,
+) {
     let delay = match backoffs.get(key) {
         Some(old) if !old.expired(since) => (old.delay * 2).min(BACKOFF_MOST),
         _ => BACKOFF_FIRST,
@@ -316,7 +348,11 @@ fn pod_cpu(object: &Value) -> Cpu {
         .flatten()
         .map(|container| millicores(&container["resources"]["limits"]["cpu"]))
         .collect();
-    Cpu::limited(limits.filter(|all| !all.is_empty()).map(|all| all.iter().sum()))
+    Cpu::limited(
+        limits
+            .filter(|all| !all.is_empty())
+            .map(|all| all.iter().sum()),
+    )
 }
 
 /// A cpu quantity in millicores, rounded up.

@@ -22,22 +22,26 @@ pub fn allows(world: &World, from: &Pod, address: &str, port: u16) -> bool {
     if world.store.all(Kind::NetworkPolicy).next().is_none() {
         return true;
     }
-    let target = world
-        .kubelet
-        .pods
-        .values()
-        .find(|pod| pod.sandbox.as_ref().is_some_and(|sandbox| sandbox.ip == address));
+    let target = world.kubelet.pods.values().find(|pod| {
+        pod.sandbox
+            .as_ref()
+            .is_some_and(|sandbox| sandbox.ip == address)
+    });
     let Some(target) = target else { return true };
     let source = end_of(from);
     let target = end_of(target);
-    passes(world, &source, &target, port, "Egress") && passes(world, &target, &source, port, "Ingress")
+    passes(world, &source, &target, port, "Egress")
+        && passes(world, &target, &source, port, "Ingress")
 }
 
 fn end_of(pod: &Pod) -> End<'_> {
     End {
         namespace: &pod.namespace,
         labels: &pod.object["metadata"]["labels"],
-        address: pod.sandbox.as_ref().map_or("", |sandbox| sandbox.ip.as_str()),
+        address: pod
+            .sandbox
+            .as_ref()
+            .map_or("", |sandbox| sandbox.ip.as_str()),
         spec: &pod.object["spec"],
     }
 }
@@ -51,11 +55,20 @@ fn passes(world: &World, subject: &End<'_>, peer: &End<'_>, port: u16, direction
             continue;
         }
         selected = true;
-        let (rules, peers) = if direction == "Egress" { ("egress", "to") } else { ("ingress", "from") };
+        let (rules, peers) = if direction == "Egress" {
+            ("egress", "to")
+        } else {
+            ("ingress", "from")
+        };
         // Named ports are those of the pod that is connected to.
-        let named = if direction == "Egress" { peer.spec } else { subject.spec };
+        let named = if direction == "Egress" {
+            peer.spec
+        } else {
+            subject.spec
+        };
         let allowed = spec[rules].as_array().into_iter().flatten().any(|rule| {
-            peer_matches(world, rule, peers, peer, subject.namespace) && port_matches(rule, port, named)
+            peer_matches(world, rule, peers, peer, subject.namespace)
+                && port_matches(rule, port, named)
         });
         if allowed {
             return true;
@@ -77,9 +90,14 @@ fn peer_matches(world: &World, rule: &Value, field: &str, peer: &End<'_>, own: &
     };
     peers.iter().any(|entry| {
         if let Some(block) = entry.get("ipBlock") {
-            let inside = |cidr: &Value| cidr.as_str().is_some_and(|cidr| in_block(peer.address, cidr));
+            let inside = |cidr: &Value| {
+                cidr.as_str()
+                    .is_some_and(|cidr| in_block(peer.address, cidr))
+            };
             return inside(&block["cidr"])
-                && !block["except"].as_array().is_some_and(|list| list.iter().any(inside));
+                && !block["except"]
+                    .as_array()
+                    .is_some_and(|list| list.iter().any(inside));
         }
         let namespace_fits = match entry.get("namespaceSelector") {
             Some(selector) => world
@@ -88,7 +106,10 @@ fn peer_matches(world: &World, rule: &Value, field: &str, peer: &End<'_>, own: &
                 .is_some_and(|namespace| selects(selector, &namespace["metadata"]["labels"])),
             None => peer.namespace == own,
         };
-        namespace_fits && entry.get("podSelector").is_none_or(|selector| selects(selector, peer.labels))
+        namespace_fits
+            && entry
+                .get("podSelector")
+                .is_none_or(|selector| selects(selector, peer.labels))
     })
 }
 
@@ -98,11 +119,22 @@ fn port_matches(rule: &Value, port: u16, spec: &Value) -> bool {
     };
     ports.iter().any(|entry| match &entry["port"] {
         Value::Null => true,
-        Value::String(name) => spec["containers"].as_array().into_iter().flatten().any(|container| {
-            container["ports"].as_array().into_iter().flatten().any(|known| {
-                known["name"] == name.as_str() && known["containerPort"].as_u64() == Some(u64::from(port))
-            })
-        }),
+        Value::String(name) => {
+            spec["containers"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|container| {
+                    container["ports"]
+                        .as_array()
+                        .into_iter()
+                        .flatten()
+                        .any(|known| {
+                            known["name"] == name.as_str()
+                                && known["containerPort"].as_u64() == Some(u64::from(port))
+                        })
+                })
+        }
         number => {
             let first = number.as_u64().unwrap_or(0);
             let last = entry["endPort"].as_u64().unwrap_or(first);
@@ -133,7 +165,9 @@ pub fn selects(selector: &Value, labels: &Value) -> bool {
         && expressions.is_none_or(|all| {
             all.iter().all(|one| {
                 let value = &labels[one["key"].as_str().unwrap_or_default()];
-                let listed = one["values"].as_array().is_some_and(|values| values.contains(value));
+                let listed = one["values"]
+                    .as_array()
+                    .is_some_and(|values| values.contains(value));
                 match one["operator"].as_str().unwrap_or_default() {
                     "In" => listed,
                     "NotIn" => !listed,

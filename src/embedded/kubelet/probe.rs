@@ -4,6 +4,7 @@
 //! result asks for a sync; the readiness worker of a container that is not ready is also run right after each
 //! sync, and its clock starts anew then.
 
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -80,16 +81,20 @@ pub fn add_workers(world: &mut World, pod: &mut Pod) {
         .filter(|(_, init)| !init)
         .flat_map(|(spec, _)| {
             let name = spec["name"].as_str().unwrap_or_default().to_owned();
-            [ProbeKind::Startup, ProbeKind::Readiness, ProbeKind::Liveness]
-                .into_iter()
-                .filter(|kind| spec.get(kind.field()).is_some_and(Value::is_object))
-                .map(move |kind| (name.clone(), kind))
+            [
+                ProbeKind::Startup,
+                ProbeKind::Readiness,
+                ProbeKind::Liveness,
+            ]
+            .into_iter()
+            .filter(|kind| spec.get(kind.field()).is_some_and(Value::is_object))
+            .map(move |kind| (name.clone(), kind))
         })
         .collect();
     for (container, kind) in wanted {
         let key = (container.clone(), kind);
-        if !pod.probes.contains_key(&key) {
-            pod.probes.insert(key, ProbeWorker::default());
+        if let Entry::Vacant(place) = pod.probes.entry(key) {
+            place.insert(ProbeWorker::default());
             rearm(world, pod, &container, kind);
         }
     }
@@ -108,7 +113,9 @@ fn number_of(spec: &Value, field: &str, default: u64) -> u64 {
 /// Plans the next tick a period from now.
 fn rearm(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind) {
     let period = number_of(&spec_of(pod, container, kind), "periodSeconds", 10).max(1);
-    let Some(worker) = pod.probes.get_mut(&(container.to_owned(), kind)) else { return };
+    let Some(worker) = pod.probes.get_mut(&(container.to_owned(), kind)) else {
+        return;
+    };
     worker.number += 1;
     let work = Work::Probe {
         pod: pod.uid.clone(),
@@ -121,7 +128,9 @@ fn rearm(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind) {
 
 /// A worker's clock ticks.
 pub fn tick(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind, number: u64) {
-    let Some(worker) = pod.probes.get_mut(&(container.to_owned(), kind)) else { return };
+    let Some(worker) = pod.probes.get_mut(&(container.to_owned(), kind)) else {
+        return;
+    };
     if worker.number != number {
         return;
     }
@@ -141,7 +150,11 @@ pub fn run_now(world: &mut World, pod: &mut Pod, container: &str) {
 /// Fills `started` and `ready` into a new status; answers which readiness workers are to run now.
 pub fn update(_world: &World, pod: &Pod, new: &mut Value) -> Vec<String> {
     let mut trigger = Vec::new();
-    for entry in new["containerStatuses"].as_array_mut().into_iter().flatten() {
+    for entry in new["containerStatuses"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         let name = entry["name"].as_str().unwrap_or_default().to_owned();
         let id = id_of(entry);
         if !entry["state"]["running"].is_object() {
@@ -152,7 +165,9 @@ pub fn update(_world: &World, pod: &Pod, new: &mut Value) -> Vec<String> {
         if !started {
             continue;
         }
-        let probed = pod.probes.contains_key(&(name.clone(), ProbeKind::Readiness));
+        let probed = pod
+            .probes
+            .contains_key(&(name.clone(), ProbeKind::Readiness));
         let good = pod.results.get(&(id, ProbeKind::Readiness)) == Some(&true);
         entry["ready"] = (good || !probed).into();
         if probed && !good {
@@ -163,10 +178,21 @@ pub fn update(_world: &World, pod: &Pod, new: &mut Value) -> Vec<String> {
 }
 
 fn id_of(entry: &Value) -> String {
-    entry["containerID"].as_str().unwrap_or_default().trim_start_matches("containerd://").to_owned()
+    entry["containerID"]
+        .as_str()
+        .unwrap_or_default()
+        .trim_start_matches("containerd://")
+        .to_owned()
 }
 
-fn set_result(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind, id: &str, good: bool) {
+fn set_result(
+    world: &mut World,
+    pod: &mut Pod,
+    container: &str,
+    kind: ProbeKind,
+    id: &str,
+    good: bool,
+) {
     let key = (id.to_owned(), kind);
     if pod.results.insert(key, good) == Some(good) {
         return;
@@ -193,7 +219,9 @@ fn probe(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind) {
     if id.is_empty() || pod.finished {
         return;
     }
-    let Some(worker) = pod.probes.get_mut(&key) else { return };
+    let Some(worker) = pod.probes.get_mut(&key) else {
+        return;
+    };
     if worker.in_flight.is_some() {
         return;
     }
@@ -239,18 +267,28 @@ fn launch(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind, sp
     if !command.is_empty() {
         return launch_exec(world, pod, container, kind, &command, timeout);
     }
-    let (outcome, wait) = if let Some(target) = spec.get("httpGet").filter(|target| target.is_object()) {
-        http(world, pod, container, target, timeout)
-    } else if let Some(target) = spec.get("tcpSocket").filter(|target| target.is_object()) {
-        tcp(pod, container, target)
-    } else {
-        grpc(pod, container, &spec["grpc"], timeout)
-    };
+    let (outcome, wait) =
+        if let Some(target) = spec.get("httpGet").filter(|target| target.is_object()) {
+            http(world, pod, container, target, timeout)
+        } else if let Some(target) = spec.get("tcpSocket").filter(|target| target.is_object()) {
+            tcp(pod, container, target)
+        } else {
+            grpc(pod, container, &spec["grpc"], timeout)
+        };
     arrive(world, pod, container, kind, outcome, wait);
 }
 
-fn arrive(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind, outcome: Outcome, wait: Duration) {
-    let Some(worker) = pod.probes.get_mut(&(container.to_owned(), kind)) else { return };
+fn arrive(
+    world: &mut World,
+    pod: &mut Pod,
+    container: &str,
+    kind: ProbeKind,
+    outcome: Outcome,
+    wait: Duration,
+) {
+    let Some(worker) = pod.probes.get_mut(&(container.to_owned(), kind)) else {
+        return;
+    };
     worker.in_flight = Some(outcome);
     worker.answer_number += 1;
     let work = Work::ProbeAnswer {
@@ -270,9 +308,14 @@ fn launch_exec(
     command: &[String],
     timeout: Duration,
 ) {
-    let Some(run) = pod.running(container) else { return };
+    let Some(run) = pod.running(container) else {
+        return;
+    };
     let id = run.facts.id.clone();
-    let owner = Owner::Probe { container: container.to_owned(), kind };
+    let owner = Owner::Probe {
+        container: container.to_owned(),
+        kind,
+    };
     let path = run.env.get("PATH").cloned().unwrap_or_default();
     if run.image.find(&command[0], &path).is_none() {
         let what = format!(
@@ -280,7 +323,10 @@ fn launch_exec(
             world.hex_id(64),
             command[0]
         );
-        let message = format!("{} probe errored and resulted in unknown state: {what}", kind.title());
+        let message = format!(
+            "{} probe errored and resulted in unknown state: {what}",
+            kind.title()
+        );
         return kubelet::event(world, pod, Some(container), true, "Unhealthy", message);
     }
     let process = runtime::command_process(run, 2, command, owner);
@@ -290,7 +336,7 @@ fn launch_exec(
         timeout.as_secs()
     ));
     // Noted first: a command that does not wait ends within `spawn`.
-    arrive(world, pod, container, kind, expired.clone(), timeout);
+    arrive(world, pod, container, kind, expired, timeout);
     if let Some(worker) = pod.probes.get_mut(&(container.to_owned(), kind)) {
         worker.in_flight = Some(Outcome::Running(0));
     }
@@ -303,20 +349,42 @@ fn launch_exec(
 }
 
 /// An exec probe's process has ended.
-pub fn exec_done(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind, code: i32, output: &str) {
-    let outcome = if code == 0 { Outcome::Success } else { Outcome::Failure(output.to_owned()) };
+pub fn exec_done(
+    world: &mut World,
+    pod: &mut Pod,
+    container: &str,
+    kind: ProbeKind,
+    code: i32,
+    output: &str,
+) {
+    let outcome = if code == 0 {
+        Outcome::Success
+    } else {
+        Outcome::Failure(output.to_owned())
+    };
     // An exec costs the runtime some 30 ms more than the command.
-    arrive(world, pod, container, kind, outcome, Duration::from_millis(30));
+    arrive(
+        world,
+        pod,
+        container,
+        kind,
+        outcome,
+        Duration::from_millis(30),
+    );
 }
 
 /// A probe's answer, or the end of its patience.
 pub fn answered(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind, number: u64) {
     let key = (container.to_owned(), kind);
-    let Some(worker) = pod.probes.get_mut(&key) else { return };
+    let Some(worker) = pod.probes.get_mut(&key) else {
+        return;
+    };
     if worker.answer_number != number {
         return;
     }
-    let Some(outcome) = worker.in_flight.take() else { return };
+    let Some(outcome) = worker.in_flight.take() else {
+        return;
+    };
     let missed = std::mem::take(&mut worker.missed);
     let id = worker.container_id.clone();
     let outcome = match outcome {
@@ -329,7 +397,9 @@ pub fn answered(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKi
         }
         other => other,
     };
-    let alive = pod.run(&id).is_some_and(|run| run.facts.state == crate::embedded::kubelet::pod::RunState::Running);
+    let alive = pod
+        .run(&id)
+        .is_some_and(|run| run.facts.state == kubelet::pod::RunState::Running);
     if alive {
         conclude(world, pod, container, kind, &id, outcome);
     }
@@ -346,17 +416,29 @@ fn timed_out(spec: &Value) -> Outcome {
         .filter_map(Value::as_str)
         .collect();
     let seconds = number_of(spec, "timeoutSeconds", 1).max(1);
-    Outcome::Failure(format!("command timed out: \"{}\" timed out after {seconds}s", words.join(" ")))
+    Outcome::Failure(format!(
+        "command timed out: \"{}\" timed out after {seconds}s",
+        words.join(" ")
+    ))
 }
 
-fn conclude(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind, id: &str, outcome: Outcome) {
+fn conclude(
+    world: &mut World,
+    pod: &mut Pod,
+    container: &str,
+    kind: ProbeKind,
+    id: &str,
+    outcome: Outcome,
+) {
     let good = matches!(outcome, Outcome::Success);
     if let Outcome::Failure(why) = &outcome {
         let message = format!("{} probe failed: {why}", kind.title());
         kubelet::event(world, pod, Some(container), true, "Unhealthy", message);
     }
     let spec = spec_of(pod, container, kind);
-    let Some(worker) = pod.probes.get_mut(&(container.to_owned(), kind)) else { return };
+    let Some(worker) = pod.probes.get_mut(&(container.to_owned(), kind)) else {
+        return;
+    };
     if worker.last == Some(good) {
         worker.repeats += 1;
     } else {
@@ -394,17 +476,29 @@ fn port_of(pod: &Pod, container: &str, port: &Value) -> Option<u16> {
 }
 
 fn address_of(pod: &Pod) -> String {
-    pod.sandbox.as_ref().map(|sandbox| sandbox.ip.clone()).unwrap_or_default()
+    pod.sandbox
+        .as_ref()
+        .map(|sandbox| sandbox.ip.clone())
+        .unwrap_or_default()
 }
 
 fn refused(address: &str, port: u16) -> String {
     format!("dial tcp {address}:{port}: connect: connection refused")
 }
 
-fn http(world: &mut World, pod: &mut Pod, container: &str, target: &Value, timeout: Duration) -> (Outcome, Duration) {
+fn http(
+    world: &mut World,
+    pod: &mut Pod,
+    container: &str,
+    target: &Value,
+    timeout: Duration,
+) -> (Outcome, Duration) {
     let quick = Duration::from_millis(2);
     let Some(port) = port_of(pod, container, &target["port"]) else {
-        let why = format!("couldn't find port: {} in container {container}", target["port"]);
+        let why = format!(
+            "couldn't find port: {} in container {container}",
+            target["port"]
+        );
         return (Outcome::Failure(why), quick);
     };
     let address = match target["host"].as_str().filter(|host| !host.is_empty()) {
@@ -412,12 +506,23 @@ fn http(world: &mut World, pod: &mut Pod, container: &str, target: &Value, timeo
         None => address_of(pod),
     };
     let scheme = target["scheme"].as_str().unwrap_or("HTTP").to_lowercase();
-    let path = target["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("/");
-    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    let path = target["path"]
+        .as_str()
+        .filter(|path| !path.is_empty())
+        .unwrap_or("/");
+    let path = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("/{path}")
+    };
     let url = format!("Get \"{scheme}://{address}:{port}{path}\"");
-    let found = network::socket_of(pod, port, false).map(|(run, index)| (run.facts.id.clone(), index));
+    let found =
+        network::socket_of(pod, port, false).map(|(run, index)| (run.facts.id.clone(), index));
     let Some((id, index)) = found.filter(|_| address == address_of(pod)) else {
-        return (Outcome::Failure(format!("{url}: {}", refused(&address, port))), quick);
+        return (
+            Outcome::Failure(format!("{url}: {}", refused(&address, port))),
+            quick,
+        );
     };
     if scheme == "https" {
         let why = format!("{url}: http: server gave HTTP response to HTTPS client");
@@ -429,10 +534,14 @@ fn http(world: &mut World, pod: &mut Pod, container: &str, target: &Value, timeo
     match answer {
         None => (Outcome::Failure(format!("{url}: EOF")), quick),
         Some(answer) if answer.at.since(now) > timeout => {
-            let why = format!("{url}: context deadline exceeded (Client.Timeout exceeded while awaiting headers)");
+            let why = format!(
+                "{url}: context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+            );
             (Outcome::Failure(why), timeout)
         }
-        Some(answer) if (200..400).contains(&answer.status) => (Outcome::Success, answer.at.since(now)),
+        Some(answer) if (200..400).contains(&answer.status) => {
+            (Outcome::Success, answer.at.since(now))
+        }
         Some(answer) => {
             let why = format!("HTTP probe failed with statuscode: {}", answer.status);
             (Outcome::Failure(why), answer.at.since(now))
@@ -443,7 +552,10 @@ fn http(world: &mut World, pod: &mut Pod, container: &str, target: &Value, timeo
 fn tcp(pod: &Pod, container: &str, target: &Value) -> (Outcome, Duration) {
     let quick = Duration::from_millis(1);
     let Some(port) = port_of(pod, container, &target["port"]) else {
-        let why = format!("couldn't find port: {} in container {container}", target["port"]);
+        let why = format!(
+            "couldn't find port: {} in container {container}",
+            target["port"]
+        );
         return (Outcome::Failure(why), quick);
     };
     let address = address_of(pod);
@@ -457,8 +569,9 @@ fn tcp(pod: &Pod, container: &str, target: &Value) -> (Outcome, Duration) {
 fn grpc(pod: &Pod, container: &str, target: &Value, timeout: Duration) -> (Outcome, Duration) {
     let port = port_of(pod, container, &target["port"]).unwrap_or(0);
     let address = address_of(pod);
-    let speaks = network::socket_of(pod, port, false)
-        .is_some_and(|(run, index)| matches!(run.sockets[index].listen.speaks, Protocol::Http { .. }));
+    let speaks = network::socket_of(pod, port, false).is_some_and(|(run, index)| {
+        matches!(run.sockets[index].listen.speaks, Protocol::Http { .. })
+    });
     if speaks {
         let why = "error: this server does not implement the grpc health protocol (grpc.health.v1.Health)";
         return (Outcome::Failure(why.to_owned()), Duration::from_millis(3));

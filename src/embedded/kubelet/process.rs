@@ -50,7 +50,10 @@ pub enum Owner {
     Container,
     Nobody,
     /// An exec probe.
-    Probe { container: String, kind: ProbeKind },
+    Probe {
+        container: String,
+        kind: ProbeKind,
+    },
     /// A preStop hook.
     PreStop,
 }
@@ -89,17 +92,40 @@ pub enum Sink {
 /// What a process still has to do, innermost last.
 #[derive(Debug)]
 pub enum Frame {
-    Script { script: Script, next: usize },
+    Script {
+        script: Script,
+        next: usize,
+    },
     Node(Node),
     AndThen(Node),
     OrElse(Node),
     Negate,
-    Branch { then: Script, otherwise: Script },
-    LoopTest { until: bool, condition: Script, body: Script },
-    LoopAgain { until: bool, condition: Script, body: Script },
-    ForNext { name: String, values: Vec<String>, next: usize, body: Script },
+    Branch {
+        then: Script,
+        otherwise: Script,
+    },
+    LoopTest {
+        until: bool,
+        condition: Script,
+        body: Script,
+    },
+    LoopAgain {
+        until: bool,
+        condition: Script,
+        body: Script,
+    },
+    ForNext {
+        name: String,
+        values: Vec<String>,
+        next: usize,
+        body: Script,
+    },
     /// The next stage of a pipe reads what this capture holds.
-    PipeNext { rest: Vec<Node>, capture: usize, outer: Box<Io> },
+    PipeNext {
+        rest: Vec<Node>,
+        capture: usize,
+        outer: Box<Io>,
+    },
     RestoreIo(Box<Io>),
     RestoreVars(BTreeMap<String, String>),
     /// Sets the exit status when a wait is over.
@@ -170,8 +196,14 @@ impl Process {
 
 /// Lets a process run until it has to wait. Called with the pod taken out of the world.
 pub fn advance(world: &mut World, pod: &mut Pod, run_id: &str, process_id: u32) {
-    let Some(run) = pod.run_mut(run_id) else { return };
-    let Some(index) = run.processes.iter().position(|process| process.id == process_id) else {
+    let Some(run) = pod.run_mut(run_id) else {
+        return;
+    };
+    let Some(index) = run
+        .processes
+        .iter()
+        .position(|process| process.id == process_id)
+    else {
         return;
     };
     let process = run.processes.remove(index);
@@ -188,7 +220,8 @@ pub fn advance(world: &mut World, pod: &mut Pod, run_id: &str, process_id: u32) 
             Next::Again => {
                 let now = machine.world.now();
                 if let Some(run) = machine.pod.run_mut(run_id) {
-                    run.cpu.charge(now, u64::try_from(SPIN.as_micros()).unwrap_or(0));
+                    run.cpu
+                        .charge(now, u64::try_from(SPIN.as_micros()).unwrap_or(0));
                 }
                 break Next::Until(now + SPIN);
             }
@@ -265,7 +298,11 @@ fn wake_waiters(world: &mut World, pod: &mut Pod, run_id: &str) {
 pub fn woken(world: &mut World, pod: &mut Pod, run_id: &str, process_id: u32, wake: u64) {
     let current = pod
         .run(run_id)
-        .and_then(|run| run.processes.iter().find(|process| process.id == process_id))
+        .and_then(|run| {
+            run.processes
+                .iter()
+                .find(|process| process.id == process_id)
+        })
         .is_some_and(|process| process.wake == wake);
     if current {
         advance(world, pod, run_id, process_id);
@@ -274,7 +311,9 @@ pub fn woken(world: &mut World, pod: &mut Pod, run_id: &str, process_id: u32, wa
 
 /// Starts a further process in a running container.
 pub fn spawn(world: &mut World, pod: &mut Pod, run_id: &str, mut process: Process) -> u32 {
-    let Some(run) = pod.run_mut(run_id) else { return 0 };
+    let Some(run) = pod.run_mut(run_id) else {
+        return 0;
+    };
     run.next_process += 1;
     let id = run.next_process;
     process.id = id;
@@ -286,7 +325,9 @@ pub fn spawn(world: &mut World, pod: &mut Pod, run_id: &str, mut process: Proces
 /// Delivers SIGTERM to process 1.
 pub fn terminate(world: &mut World, pod: &mut Pod, run_id: &str) {
     let now = world.now();
-    let Some(run) = pod.run_mut(run_id) else { return };
+    let Some(run) = pod.run_mut(run_id) else {
+        return;
+    };
     let Some(main) = run.processes.iter_mut().find(|process| process.id == 1) else {
         return;
     };
@@ -294,7 +335,10 @@ pub fn terminate(world: &mut World, pod: &mut Pod, run_id: &str) {
         OnTerm::Ignore => {}
         OnTerm::Trap(script) => main.pending_trap = Some(script),
         OnTerm::Default => {
-            if let Some(code) = main.program().and_then(|frame| frame.program.unhandled_term_exit) {
+            if let Some(code) = main
+                .program()
+                .and_then(|frame| frame.program.unhandled_term_exit)
+            {
                 end_at(world, pod, run_id, code, now + Duration::from_millis(5));
             }
         }
@@ -305,10 +349,14 @@ pub fn terminate(world: &mut World, pod: &mut Pod, run_id: &str) {
             let vars = main.vars.clone();
             let heard = heard_at(run, now);
             if let Some(line) = line {
-                let text = crate::embedded::kubelet::machine::line_text(&line, &vars, &[], heard);
+                let text = crate::embedded::kubelet::running::line_text(&line, &vars, &[], heard);
                 run.log.write(heard, &text);
             }
-            let shutdown = run.sockets.iter().map(|socket| shutdown_time(&socket.listen)).max();
+            let shutdown = run
+                .sockets
+                .iter()
+                .map(|socket| shutdown_time(&socket.listen))
+                .max();
             for socket in &mut run.sockets {
                 socket.closing = true;
             }
@@ -339,7 +387,9 @@ fn shutdown_time(listen: &crate::embedded::image::program::Listen) -> Duration {
 /// Process 1 ends with a code at a moment.
 fn end_at(world: &mut World, pod: &mut Pod, run_id: &str, code: i32, when: Time) {
     let uid = pod.uid.clone();
-    let Some(run) = pod.run_mut(run_id) else { return };
+    let Some(run) = pod.run_mut(run_id) else {
+        return;
+    };
     let Some(main) = run.processes.iter_mut().find(|process| process.id == 1) else {
         return;
     };

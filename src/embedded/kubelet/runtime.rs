@@ -32,11 +32,20 @@ const DEAD_KEPT: usize = 1;
 /// Checks a container's configuration, then creates it.
 pub fn prepare(world: &mut World, pod: &mut Pod, container: &str) {
     if let Err(why) = configuration(world, pod, container) {
-        kubelet::event(world, pod, Some(container), true, "Failed", format!("Error: {why}"));
+        kubelet::event(
+            world,
+            pod,
+            Some(container),
+            true,
+            "Failed",
+            format!("Error: {why}"),
+        );
         sync::fail(pod, container, "CreateContainerConfigError", &why);
         return sync::act(world, pod);
     }
-    pod.worker.stage = Stage::Creating { container: container.to_owned() };
+    pod.worker.stage = Stage::Creating {
+        container: container.to_owned(),
+    };
     let wait = kubelet::delay(world, 30, 30) + pod.cpu.alone(CREATE_CPU_US);
     sync::next_step(world, pod, wait);
 }
@@ -64,7 +73,11 @@ fn configuration(
 fn check_user(pod: &Pod, spec: &Value, container: &str, image: &Image) -> Result<(), String> {
     let setting = |field: &str| {
         let own = &spec["securityContext"][field];
-        if own.is_null() { pod.spec()["securityContext"][field].clone() } else { own.clone() }
+        if own.is_null() {
+            pod.spec()["securityContext"][field].clone()
+        } else {
+            own.clone()
+        }
     };
     if setting("runAsNonRoot") != true {
         return Ok(());
@@ -72,11 +85,13 @@ fn check_user(pod: &Pod, spec: &Value, container: &str, image: &Image) -> Result
     let place = format!("(pod: \"{}\", container: {container})", pod.tag());
     let name = image.user.split(':').next().unwrap_or_default();
     match setting("runAsUser").as_i64() {
-        Some(0) => Err(format!("container's runAsUser breaks non-root policy {place}")),
+        Some(0) => Err(format!(
+            "container's runAsUser breaks non-root policy {place}"
+        )),
         Some(_) => Ok(()),
-        None if name.is_empty() || name == "0" || name == "root" => {
-            Err(format!("container has runAsNonRoot and image will run as root {place}"))
-        }
+        None if name.is_empty() || name == "0" || name == "root" => Err(format!(
+            "container has runAsNonRoot and image will run as root {place}"
+        )),
         None if name.parse::<u64>().is_err() => Err(format!(
             "container has runAsNonRoot and image has non-numeric user ({name}), cannot verify user is non-root {place}"
         )),
@@ -93,7 +108,9 @@ pub fn create(world: &mut World, pod: &mut Pod, container: &str) {
             return sync::act(world, pod);
         }
     };
-    let Some((spec, init)) = pod.container_spec(container) else { return sync::act(world, pod) };
+    let Some((spec, init)) = pod.container_spec(container) else {
+        return sync::act(world, pod);
+    };
     let reference = Reference::parse(spec["image"].as_str().unwrap_or_default()).ok();
     let limits = &spec["resources"]["limits"];
     let run = Run {
@@ -102,7 +119,9 @@ pub fn create(world: &mut World, pod: &mut Pod, container: &str) {
             name: container.to_owned(),
             init,
             state: RunState::Created,
-            restart_count: pod.newest_seen(container).map_or(0, |last| last.restart_count + 1),
+            restart_count: pod
+                .newest_seen(container)
+                .map_or(0, |last| last.restart_count + 1),
             image: reference.as_ref().map(Reference::full).unwrap_or_default(),
             image_id: reference
                 .as_ref()
@@ -132,8 +151,18 @@ pub fn create(world: &mut World, pod: &mut Pod, container: &str) {
     let id = run.facts.id.clone();
     let wait = kubelet::delay(world, 50, 50) + run.cpu.alone(START_CPU_US);
     pod.runs.push(run);
-    kubelet::event(world, pod, Some(container), false, "Created", format!("Created container: {container}"));
-    pod.worker.stage = Stage::Starting { container: container.to_owned(), id };
+    kubelet::event(
+        world,
+        pod,
+        Some(container),
+        false,
+        "Created",
+        format!("Created container: {container}"),
+    );
+    pod.worker.stage = Stage::Starting {
+        container: container.to_owned(),
+        id,
+    };
     sync::next_step(world, pod, wait);
 }
 
@@ -148,9 +177,16 @@ pub fn start(world: &mut World, pod: &mut Pod, container: &str, id: &str) {
                 run.processes.push(process);
             }
             pod.reasons.remove(container);
-            kubelet::event(world, pod, Some(container), false, "Started", format!("Started container {container}"));
+            kubelet::event(
+                world,
+                pod,
+                Some(container),
+                false,
+                "Started",
+                format!("Started container {container}"),
+            );
             worker::ask_for_look(world, &pod.uid);
-            crate::embedded::kubelet::eviction::watch(world, pod);
+            kubelet::eviction::watch(world, pod);
             process::advance(world, pod, id, 1);
         }
         Err(why) => {
@@ -164,7 +200,14 @@ pub fn start(world: &mut World, pod: &mut Pod, container: &str, id: &str) {
                 run.facts.reason = "StartError".to_owned();
                 run.facts.message = message.clone();
             }
-            kubelet::event(world, pod, Some(container), true, "Failed", format!("Error: {message}"));
+            kubelet::event(
+                world,
+                pod,
+                Some(container),
+                true,
+                "Failed",
+                format!("Error: {message}"),
+            );
             sync::fail(pod, container, "RunContainerError", &message);
             worker::ask_for_look(world, &pod.uid);
         }
@@ -174,9 +217,15 @@ pub fn start(world: &mut World, pod: &mut Pod, container: &str, id: &str) {
 
 /// Process 1 of a container, or why it cannot be started.
 fn main_process(pod: &Pod, container: &str, id: &str) -> Result<Process, String> {
-    let spec = pod.container_spec(container).map(|(spec, _)| spec).ok_or("container not found")?;
+    let spec = pod
+        .container_spec(container)
+        .map(|(spec, _)| spec)
+        .ok_or("container not found")?;
     let run = pod.run(id).ok_or("container not found")?;
-    if run.memory_limit_kib.is_some_and(|limit| limit < LEAST_MEMORY_KIB) {
+    if run
+        .memory_limit_kib
+        .is_some_and(|limit| limit < LEAST_MEMORY_KIB)
+    {
         return Err("container init was OOM-killed (memory limit too low?)".to_owned());
     }
     let list = |field: &str| -> Option<Vec<String>> {
@@ -209,20 +258,17 @@ fn main_process(pod: &Pod, container: &str, id: &str) -> Result<Process, String>
 
 /// A process that runs a command line directly, as `exec` does, without a shell around it.
 pub fn command_process(run: &Run, id: u32, words: &[String], owner: Owner) -> Process {
-    let simple = crate::embedded::kubelet::shell::Simple {
+    let simple = kubelet::shell::Simple {
         words: words
             .iter()
             .map(|word| {
                 let text = word.clone();
-                crate::embedded::kubelet::shell::Word(vec![crate::embedded::kubelet::shell::Part::Text {
-                    text,
-                    quoted: true,
-                }])
+                kubelet::shell::Word(vec![kubelet::shell::Part::Text { text, quoted: true }])
             })
             .collect(),
-        ..crate::embedded::kubelet::shell::Simple::default()
+        ..kubelet::shell::Simple::default()
     };
-    let node = crate::embedded::kubelet::shell::Node::Simple(simple);
+    let node = kubelet::shell::Node::Simple(simple);
     let mut process = Process::new(id, run.env.clone(), Frame::Node(node), owner);
     if id != 1 {
         process.captures.push(String::new());
@@ -261,7 +307,8 @@ pub fn exit_container(world: &mut World, pod: &mut Pod, id: &str, code: i32, rea
     if pod.termination.is_some() {
         return termination::stopped_one(world, pod);
     }
-    let stopping = matches!(&pod.worker.stage, Stage::Stopping { id: waiting, .. } if waiting == id);
+    let stopping =
+        matches!(&pod.worker.stage, Stage::Stopping { id: waiting, .. } if waiting == id);
     if stopping && pod.worker.busy {
         sync::act(world, pod);
     }
@@ -272,8 +319,13 @@ fn note_message(pod: &mut Pod, id: &str, name: &str, code: i32) {
     let (path, fall_back) = pod.container_spec(name).map_or_else(
         || (String::new(), false),
         |(spec, _)| {
-            let path = spec["terminationMessagePath"].as_str().unwrap_or("/dev/termination-log");
-            (path.to_owned(), spec["terminationMessagePolicy"] == "FallbackToLogsOnError")
+            let path = spec["terminationMessagePath"]
+                .as_str()
+                .unwrap_or("/dev/termination-log");
+            (
+                path.to_owned(),
+                spec["terminationMessagePolicy"] == "FallbackToLogsOnError",
+            )
         },
     );
     let Some(run) = pod.run_mut(id) else { return };
@@ -307,14 +359,20 @@ pub fn stop(world: &mut World, pod: &mut Pod, id: &str, grace: Duration) {
         return;
     }
     let name = run.facts.name.clone();
-    let kill = Work::Kill { pod: uid.clone(), run: id.to_owned() };
+    let kill = Work::Kill {
+        pod: uid.clone(),
+        run: id.to_owned(),
+    };
     world.after(grace, world::Work::Kubelet(kill));
     let hook = pod
         .container_spec(&name)
         .map(|(spec, _)| spec["lifecycle"]["preStop"].clone())
         .unwrap_or_default();
     if let Some(seconds) = hook["sleep"]["seconds"].as_u64() {
-        let work = Work::PreStopOver { pod: uid, run: id.to_owned() };
+        let work = Work::PreStopOver {
+            pod: uid,
+            run: id.to_owned(),
+        };
         return world.after(Duration::from_secs(seconds), world::Work::Kubelet(work));
     }
     let words: Vec<String> = hook["exec"]["command"]
@@ -330,7 +388,10 @@ pub fn stop(world: &mut World, pod: &mut Pod, id: &str, grace: Duration) {
         process::spawn(world, pod, id, process);
         return;
     }
-    if let Some(port) = hook["httpGet"]["port"].as_u64().and_then(|port| u16::try_from(port).ok()) {
+    if let Some(port) = hook["httpGet"]["port"]
+        .as_u64()
+        .and_then(|port| u16::try_from(port).ok())
+    {
         // The hook's answer does not matter; a server that listens has seen the request.
         let _ = network::socket_of(pod, port, false);
     }

@@ -4,6 +4,8 @@
 //! background jobs, subshells, groups, `if`, `while`, `until`, `for`, `case`-free. Anything else is a syntax
 //! error, which a shell reports with exit code 2.
 
+mod word;
+
 use std::sync::Arc;
 
 /// A command list.
@@ -140,7 +142,9 @@ impl Parser {
     fn keyword(&self) -> String {
         self.chars[self.at..]
             .iter()
-            .take_while(|c| c.is_ascii_alphanumeric() || **c == '_' || **c == '{' || **c == '}' || **c == '!')
+            .take_while(|c| {
+                c.is_ascii_alphanumeric() || **c == '_' || **c == '{' || **c == '}' || **c == '!'
+            })
             .collect()
     }
 
@@ -386,202 +390,15 @@ impl Parser {
         };
         Ok(Some(Redirect { fd, to }))
     }
-
-    fn word(&mut self) -> Result<Option<Word>, String> {
-        let mut parts = Vec::new();
-        let mut plain = String::new();
-        while let Some(c) = self.peek() {
-            match c {
-                ' ' | '\t' | '\r' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' => break,
-                '\'' => {
-                    flush(&mut parts, &mut plain, false);
-                    self.at += 1;
-                    let text = self.until_char('\'')?;
-                    parts.push(Part::Text { text, quoted: true });
-                }
-                '"' => {
-                    flush(&mut parts, &mut plain, false);
-                    self.at += 1;
-                    self.double_quoted(&mut parts)?;
-                }
-                '\\' => {
-                    flush(&mut parts, &mut plain, false);
-                    self.at += 1;
-                    if let Some(next) = self.peek() {
-                        self.at += 1;
-                        parts.push(Part::Text { text: next.to_string(), quoted: true });
-                    }
-                }
-                '$' | '`' => {
-                    flush(&mut parts, &mut plain, false);
-                    let part = self.expansion(false)?;
-                    parts.push(part);
-                }
-                _ => {
-                    plain.push(c);
-                    self.at += 1;
-                }
-            }
-        }
-        flush(&mut parts, &mut plain, false);
-        Ok((!parts.is_empty()).then_some(Word(parts)))
-    }
-
-    fn until_char(&mut self, end: char) -> Result<String, String> {
-        let mut text = String::new();
-        while let Some(c) = self.peek() {
-            self.at += 1;
-            if c == end {
-                return Ok(text);
-            }
-            text.push(c);
-        }
-        Err("unterminated quoted string".to_owned())
-    }
-
-    fn double_quoted(&mut self, parts: &mut Vec<Part>) -> Result<(), String> {
-        let mut plain = String::new();
-        let before = parts.len();
-        while let Some(c) = self.peek() {
-            match c {
-                '"' => {
-                    self.at += 1;
-                    if !plain.is_empty() || parts.len() == before {
-                        parts.push(Part::Text { text: plain, quoted: true });
-                    }
-                    return Ok(());
-                }
-                '\\' => {
-                    self.at += 1;
-                    match self.peek() {
-                        Some(next @ ('"' | '\\' | '$' | '`')) => {
-                            plain.push(next);
-                            self.at += 1;
-                        }
-                        Some('\n') => self.at += 1,
-                        _ => plain.push('\\'),
-                    }
-                }
-                '$' | '`' => {
-                    flush(parts, &mut plain, true);
-                    let part = self.expansion(true)?;
-                    parts.push(part);
-                }
-                _ => {
-                    plain.push(c);
-                    self.at += 1;
-                }
-            }
-        }
-        Err("unterminated quoted string".to_owned())
-    }
-
-    fn expansion(&mut self, quoted: bool) -> Result<Part, String> {
-        if self.take("`") {
-            let script = parse(&self.until_char('`')?)?;
-            return Ok(Part::Command { script, quoted });
-        }
-        self.at += 1;
-        if self.take("((") {
-            let text = self.balanced(2)?;
-            return Ok(Part::Arithmetic(text));
-        }
-        if self.take("(") {
-            let script = parse(&self.balanced(1)?)?;
-            return Ok(Part::Command { script, quoted });
-        }
-        if self.take("{") {
-            return self.braced(quoted);
-        }
-        let special = self.peek().filter(|c| "?#$!@*0123456789".contains(*c));
-        let name: String = match special {
-            Some(c) => {
-                self.at += 1;
-                c.to_string()
-            }
-            None => {
-                let name: String = self.chars[self.at..]
-                    .iter()
-                    .take_while(|c| c.is_ascii_alphanumeric() || **c == '_')
-                    .collect();
-                self.at += name.len();
-                name
-            }
-        };
-        if name.is_empty() {
-            return Ok(Part::Text { text: "$".to_owned(), quoted });
-        }
-        Ok(Part::Variable {
-            name,
-            default: None,
-            alternative: None,
-            quoted,
-        })
-    }
-
-    fn braced(&mut self, quoted: bool) -> Result<Part, String> {
-        let inside = self.until_char('}').map_err(|_| "Missing '}'".to_owned())?;
-        let length = inside
-            .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '?' || c == '#'))
-            .unwrap_or(inside.len());
-        let (name, rest) = inside.split_at(length);
-        let after = |marks: [&str; 2]| {
-            marks
-                .iter()
-                .find_map(|mark| rest.strip_prefix(mark))
-                .map(str::to_owned)
-        };
-        let default = after([":-", "-"]);
-        let alternative = after([":+", "+"]);
-        if name.is_empty() || (!rest.is_empty() && default.is_none() && alternative.is_none()) {
-            return Err("bad substitution".to_owned());
-        }
-        Ok(Part::Variable {
-            name: name.to_owned(),
-            default,
-            alternative,
-            quoted,
-        })
-    }
-
-    /// Text up to the closing parentheses that match `depth` opening ones.
-    fn balanced(&mut self, depth: usize) -> Result<String, String> {
-        let mut open = depth;
-        let mut text = String::new();
-        while let Some(c) = self.peek() {
-            self.at += 1;
-            match c {
-                '(' => open += 1,
-                ')' => open -= 1,
-                '\'' => {
-                    text.push(c);
-                    text.push_str(&self.until_char('\'')?);
-                }
-                _ => {}
-            }
-            if open == 0 {
-                // The outer closing parenthesis of `$((` was counted into the text.
-                text.truncate(text.len() - (depth - 1));
-                return Ok(text);
-            }
-            text.push(c);
-        }
-        Err("end of file unexpected (expecting \")\")".to_owned())
-    }
-}
-
-fn flush(parts: &mut Vec<Part>, plain: &mut String, quoted: bool) {
-    if !plain.is_empty() {
-        parts.push(Part::Text {
-            text: std::mem::take(plain),
-            quoted,
-        });
-    }
 }
 
 /// `NAME=value` as a word.
 fn assignment(word: &Word) -> Option<(String, Word)> {
-    let Some(Part::Text { text, quoted: false }) = word.0.first() else {
+    let Some(Part::Text {
+        text,
+        quoted: false,
+    }) = word.0.first()
+    else {
         return None;
     };
     let (name, rest) = text.split_once('=')?;
@@ -604,25 +421,41 @@ mod tests {
 
     #[test]
     fn lists_pipes_and_background_jobs_nest() {
-        let script = parse("(sleep 3; dd if=/dev/zero of=/x 2>/dev/null) & exec advocate-api serve").unwrap();
+        let script =
+            parse("(sleep 3; dd if=/dev/zero of=/x 2>/dev/null) & exec advocate-api serve")
+                .unwrap();
         assert_eq!(script.len(), 2);
-        assert!(matches!(&script[0], Node::Background(inner) if matches!(**inner, Node::Subshell(..))));
+        assert!(
+            matches!(&script[0], Node::Background(inner) if matches!(**inner, Node::Subshell(..)))
+        );
         assert!(matches!(&script[1], Node::Simple(simple) if simple.words.len() == 3));
     }
 
     #[test]
     fn quotes_and_assignments_are_kept_apart() {
         let script = parse("A=1 echo \"$A b\" 'c d'").unwrap();
-        let Node::Simple(simple) = &script[0] else { panic!("a simple command") };
+        let Node::Simple(simple) = &script[0] else {
+            panic!("a simple command")
+        };
         assert_eq!(simple.assignments.len(), 1);
         assert_eq!(simple.words.len(), 3);
     }
 
     #[test]
     fn broken_scripts_are_errors() {
-        for text in ["if true; then", "echo 'a", "( true", "done", "a && ", "while true; do x"] {
+        for text in [
+            "if true; then",
+            "echo 'a",
+            "( true",
+            "done",
+            "a && ",
+            "while true; do x",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
-        assert!(parse("while ! true; do sleep 1; done; if a; then b; elif c; then d; else e; fi").is_ok());
+        assert!(
+            parse("while ! true; do sleep 1; done; if a; then b; elif c; then d; else e; fi")
+                .is_ok()
+        );
     }
 }

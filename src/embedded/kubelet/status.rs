@@ -10,11 +10,20 @@ use crate::embedded::time::Time;
 use crate::embedded::world::World;
 
 /// Conditions that the kubelet owns, in the order it writes them.
-const OWN_CONDITIONS: [&str; 4] = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"];
+const OWN_CONDITIONS: [&str; 4] = [
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+];
 
 /// Makes the status from what was last seen, notes it and writes it.
 pub fn generate(world: &mut World, pod: &mut Pod) {
-    let waiting = if has_init(pod) && !initialised(pod) { "PodInitializing" } else { "ContainerCreating" };
+    let waiting = if has_init(pod) && !initialised(pod) {
+        "PodInitializing"
+    } else {
+        "ContainerCreating"
+    };
     let init: Vec<Value> = container_statuses(pod, true, "PodInitializing");
     let own: Vec<Value> = container_statuses(pod, false, waiting);
     let phase = phase(pod, &init, &own);
@@ -45,7 +54,8 @@ pub fn generate(world: &mut World, pod: &mut Pod) {
     }
     let triggered = probe::update(world, pod, &mut status);
     set_conditions(world.now(), pod, &mut status);
-    if matches!(status["phase"].as_str(), Some("Succeeded" | "Failed")) && eviction::may_finish(pod) {
+    if matches!(status["phase"].as_str(), Some("Succeeded" | "Failed")) && eviction::may_finish(pod)
+    {
         pod.finished = true;
     }
     write(world, pod, status);
@@ -58,7 +68,11 @@ pub fn generate(world: &mut World, pod: &mut Pod) {
 pub fn set_ready(world: &mut World, pod: &mut Pod, container: &str, ready: bool) {
     let mut status = pod.status.clone();
     let mut found = false;
-    for entry in status["containerStatuses"].as_array_mut().into_iter().flatten() {
+    for entry in status["containerStatuses"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         if entry["name"] == container {
             entry["ready"] = ready.into();
             found = true;
@@ -76,14 +90,20 @@ fn has_init(pod: &Pod) -> bool {
 
 /// Whether all init containers have done their work.
 fn initialised(pod: &Pod) -> bool {
-    let started = pod
-        .container_specs()
-        .any(|(spec, init)| !init && pod.newest_seen(spec["name"].as_str().unwrap_or_default()).is_some());
+    let started = pod.container_specs().any(|(spec, init)| {
+        !init
+            && pod
+                .newest_seen(spec["name"].as_str().unwrap_or_default())
+                .is_some()
+    });
     started
-        || pod.container_specs().filter(|(_, init)| *init).all(|(spec, _)| {
-            pod.newest_seen(spec["name"].as_str().unwrap_or_default())
-                .is_some_and(|facts| facts.state == RunState::Exited && facts.exit_code == 0)
-        })
+        || pod
+            .container_specs()
+            .filter(|(_, init)| *init)
+            .all(|(spec, _)| {
+                pod.newest_seen(spec["name"].as_str().unwrap_or_default())
+                    .is_some_and(|facts| facts.state == RunState::Exited && facts.exit_code == 0)
+            })
 }
 
 fn container_statuses(pod: &Pod, init: bool, waiting: &str) -> Vec<Value> {
@@ -112,7 +132,8 @@ fn container_status(pod: &Pod, spec: &Value, waiting: &str) -> Value {
         None => json!({}),
     };
     let restarts = newest.state == RunState::Exited
-        && (sync::should_restart(pod, newest) || (newest.init && newest.exit_code != 0 && pod.restart_policy() != "Never"))
+        && (sync::should_restart(pod, newest)
+            || (newest.init && newest.exit_code != 0 && pod.restart_policy() != "Never"))
         && !(newest.init && newest.exit_code == 0)
         && pod.termination.is_none();
     if restarts && let Some((reason, message)) = pod.reasons.get(name) {
@@ -147,7 +168,10 @@ fn waiting_status(pod: &Pod, spec: &Value, old: &Value, waiting: &str) -> Value 
     let last = if old["state"]["terminated"].is_object() {
         old["state"].clone()
     } else {
-        old.get("lastState").filter(|last| last.is_object()).cloned().unwrap_or_else(|| json!({}))
+        old.get("lastState")
+            .filter(|last| last.is_object())
+            .cloned()
+            .unwrap_or_else(|| json!({}))
     };
     json!({
         "name": name,
@@ -237,7 +261,8 @@ fn phase(pod: &Pod, init: &[Value], own: &[Value]) -> &'static str {
         + count(&|status| {
             status["state"]["waiting"].is_object() && status["lastState"]["terminated"].is_object()
         });
-    let succeeded = count(&|status| ended(status) && status["state"]["terminated"]["exitCode"] == 0);
+    let succeeded =
+        count(&|status| ended(status) && status["state"]["terminated"]["exitCode"] == 0);
     if running + stopped < own.len() {
         return "Pending";
     }
@@ -263,14 +288,21 @@ fn set_conditions(now: Time, pod: &Pod, status: &mut Value) {
             .map(|entry| entry["name"].as_str().unwrap_or_default().to_owned())
             .collect()
     };
-    let unready = names(&status["containerStatuses"], &|entry| entry["ready"] != true);
-    let raw = names(&status["initContainerStatuses"], &|entry| entry["ready"] != true);
+    let unready = names(&status["containerStatuses"], &|entry| {
+        entry["ready"] != true
+    });
+    let raw = names(&status["initContainerStatuses"], &|entry| {
+        entry["ready"] != true
+    });
     let init_done = initialised(pod) || finished;
     let ready = match phase.as_str() {
         "Succeeded" => Some(("PodCompleted", String::new())),
         "Failed" => Some(("PodFailed", String::new())),
         _ if unready.is_empty() => None,
-        _ => Some(("ContainersNotReady", format!("containers with unready status: [{}]", unready.join(" ")))),
+        _ => Some((
+            "ContainersNotReady",
+            format!("containers with unready status: [{}]", unready.join(" ")),
+        )),
     };
     let gates = readiness_gates(pod);
     let sandbox = pod.seen_sandbox && pod.sandbox.is_some() && !finished;
@@ -280,14 +312,24 @@ fn set_conditions(now: Time, pod: &Pod, status: &mut Value) {
             "Initialized",
             init_done,
             (!init_done).then(|| {
-                ("ContainersNotInitialized", format!("containers with incomplete status: [{}]", raw.join(" ")))
+                (
+                    "ContainersNotInitialized",
+                    format!("containers with incomplete status: [{}]", raw.join(" ")),
+                )
             }),
         ),
-        condition("Ready", ready.is_none() && gates.is_none(), ready.clone().or(gates)),
+        condition(
+            "Ready",
+            ready.is_none() && gates.is_none(),
+            ready.clone().or(gates),
+        ),
         condition("ContainersReady", ready.is_none(), ready),
     ];
     let generation = pod.object["metadata"]["generation"].clone();
-    let old = pod.status["conditions"].as_array().cloned().unwrap_or_default();
+    let old = pod.status["conditions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     for entry in &mut wanted {
         let before = old.iter().find(|before| before["type"] == entry["type"]);
         let same = before.filter(|before| before["status"] == entry["status"]);
@@ -308,7 +350,9 @@ fn set_conditions(now: Time, pod: &Pod, status: &mut Value) {
 
 fn readiness_gates(pod: &Pod) -> Option<(&'static str, String)> {
     let gates = pod.spec()["readinessGates"].as_array()?;
-    let first = gates.iter().find_map(|gate| gate["conditionType"].as_str())?;
+    let first = gates
+        .iter()
+        .find_map(|gate| gate["conditionType"].as_str())?;
     Some((
         "ReadinessGatesNotReady",
         format!("corresponding condition of pod readiness gate \"{first}\" does not exist."),
@@ -348,7 +392,9 @@ fn write(world: &mut World, pod: &mut Pod, status: Value) {
     }
     pod.status = merged.clone();
     let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
-    world.update(Kind::Pod, &namespace, &name, |object| object["status"] = merged);
+    world.update(Kind::Pod, &namespace, &name, |object| {
+        object["status"] = merged;
+    });
 }
 
 /// Adds a condition of the kubelet's that is not part of every status.
@@ -399,6 +445,8 @@ fn quality(pod: &Pod) -> &'static str {
 
 /// Whether a container has started, as far as its startup probe is concerned.
 pub fn started(pod: &Pod, name: &str, id: &str) -> bool {
-    let probed = pod.probes.contains_key(&(name.to_owned(), ProbeKind::Startup));
+    let probed = pod
+        .probes
+        .contains_key(&(name.to_owned(), ProbeKind::Startup));
     !probed || pod.results.get(&(id.to_owned(), ProbeKind::Startup)) == Some(&true)
 }

@@ -25,7 +25,11 @@ pub fn begin(world: &mut World, pod: &mut Pod) {
     let first = !volumes::all_mounted(pod);
     volumes::ask(world, pod);
     if volumes::all_mounted(pod) {
-        let wait = if first { kubelet::delay(world, 250, 250) } else { Duration::from_millis(2) };
+        let wait = if first {
+            kubelet::delay(world, 250, 250)
+        } else {
+            Duration::from_millis(2)
+        };
         next_step(world, pod, wait);
     }
 }
@@ -77,7 +81,9 @@ fn plan(world: &mut World, pod: &mut Pod) {
         .container_specs()
         .map(|(spec, init)| (spec["name"].as_str().unwrap_or_default().to_owned(), init))
         .collect();
-    let started = specs.iter().any(|(name, init)| !init && pod.newest_seen(name).is_some());
+    let started = specs
+        .iter()
+        .any(|(name, init)| !init && pod.newest_seen(name).is_some());
     let mut initialised = true;
     for (name, _) in specs.iter().filter(|(_, init)| *init && !started) {
         let newest = pod.newest_seen(name);
@@ -88,7 +94,9 @@ fn plan(world: &mut World, pod: &mut Pod) {
         let running = newest.is_some_and(|facts| facts.state != RunState::Exited);
         let given_up = newest.is_some() && pod.restart_policy() == "Never";
         if !running && !given_up {
-            actions.push(Action::Start { container: name.clone() });
+            actions.push(Action::Start {
+                container: name.clone(),
+            });
         }
         break;
     }
@@ -103,8 +111,12 @@ fn plan(world: &mut World, pod: &mut Pod) {
 }
 
 fn action_for(pod: &Pod, name: &str) -> Option<Action> {
-    let start = || Action::Start { container: name.to_owned() };
-    let Some(newest) = pod.newest_seen(name) else { return Some(start()) };
+    let start = || Action::Start {
+        container: name.to_owned(),
+    };
+    let Some(newest) = pod.newest_seen(name) else {
+        return Some(start());
+    };
     if newest.state == RunState::Exited {
         return should_restart(pod, newest).then(start);
     }
@@ -113,16 +125,24 @@ fn action_for(pod: &Pod, name: &str) -> Option<Action> {
         message,
         then_start: pod.restart_policy() != "Never",
     };
-    let image = pod.container_spec(name).map(|(spec, _)| spec["image"].as_str().unwrap_or_default());
+    let image = pod
+        .container_spec(name)
+        .map(|(spec, _)| spec["image"].as_str().unwrap_or_default());
     if image.is_some_and(|image| pull::full_name(image).is_ok_and(|full| full != newest.image)) {
-        return Some(stop(format!("Container {name} definition changed, will be restarted")));
+        return Some(stop(format!(
+            "Container {name} definition changed, will be restarted"
+        )));
     }
     let failed = |kind| pod.results.get(&(newest.id.clone(), kind)) == Some(&false);
     if failed(ProbeKind::Liveness) {
-        return Some(stop(format!("Container {name} failed liveness probe, will be restarted")));
+        return Some(stop(format!(
+            "Container {name} failed liveness probe, will be restarted"
+        )));
     }
     if failed(ProbeKind::Startup) {
-        return Some(stop(format!("Container {name} failed startup probe, will be restarted")));
+        return Some(stop(format!(
+            "Container {name} failed startup probe, will be restarted"
+        )));
     }
     None
 }
@@ -146,15 +166,26 @@ pub fn act(world: &mut World, pod: &mut Pod) {
                 worker::done(world, pod);
                 return;
             }
-            Some(Action::Stop { container, message, then_start }) => {
+            Some(Action::Stop {
+                container,
+                message,
+                then_start,
+            }) => {
                 if then_start {
-                    pod.worker.plan.push_front(Action::Start { container: container.clone() });
+                    pod.worker.plan.push_front(Action::Start {
+                        container: container.clone(),
+                    });
                 }
                 let id = pod.running(&container).map(|run| run.facts.id.clone());
                 let Some(id) = id else { continue };
                 kubelet::event(world, pod, Some(&container), false, "Killing", message);
-                pod.worker.stage = Stage::Stopping { container, id: id.clone() };
-                let grace = pod.spec()["terminationGracePeriodSeconds"].as_u64().unwrap_or(30);
+                pod.worker.stage = Stage::Stopping {
+                    container,
+                    id: id.clone(),
+                };
+                let grace = pod.spec()["terminationGracePeriodSeconds"]
+                    .as_u64()
+                    .unwrap_or(30);
                 runtime::stop(world, pod, &id, Duration::from_secs(grace));
                 return;
             }
@@ -178,7 +209,10 @@ fn backs_off(world: &mut World, pod: &mut Pod, container: &str) -> bool {
         .filter(|facts| facts.name == container && facts.state == RunState::Exited)
         .find_map(|facts| facts.finished_at);
     let Some(since) = ended else { return false };
-    let waits = pod.backoffs.get(container).filter(|backoff| backoff.holds(since, now));
+    let waits = pod
+        .backoffs
+        .get(container)
+        .filter(|backoff| backoff.holds(since, now));
     let Some(delay) = waits.map(|backoff| backoff.delay) else {
         pod::raise(&mut pod.backoffs, container, since, now, "");
         return false;
@@ -186,14 +220,20 @@ fn backs_off(world: &mut World, pod: &mut Pod, container: &str) -> bool {
     let tag = pod.tag();
     let message = format!("Back-off restarting failed container {container} in pod {tag}");
     kubelet::event(world, pod, Some(container), true, "BackOff", message);
-    let text = format!("back-off {} restarting failed container={container} pod={tag}", go_duration(delay));
+    let text = format!(
+        "back-off {} restarting failed container={container} pod={tag}",
+        go_duration(delay)
+    );
     fail(pod, container, "CrashLoopBackOff", &text);
     true
 }
 
 /// Notes why a container waits; the sync counts as failed.
 pub fn fail(pod: &mut Pod, container: &str, reason: &str, message: &str) {
-    pod.reasons.insert(container.to_owned(), (reason.to_owned(), message.to_owned()));
+    pod.reasons.insert(
+        container.to_owned(),
+        (reason.to_owned(), message.to_owned()),
+    );
     pod.worker.failed = true;
 }
 

@@ -9,7 +9,9 @@ use crate::embedded::world::{self, World};
 
 /// A pod was deleted: stop it, or shorten the grace it has.
 pub fn begin(world: &mut World, pod: &mut Pod) {
-    let grace = pod.object["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or(30);
+    let grace = pod.object["metadata"]["deletionGracePeriodSeconds"]
+        .as_u64()
+        .unwrap_or(30);
     let grace = Duration::from_secs(grace);
     let now = world.now();
     if let Some(old) = &mut pod.termination {
@@ -24,7 +26,12 @@ pub fn begin(world: &mut World, pod: &mut Pod) {
         return;
     }
     if pod.finished {
-        pod.termination = Some(Termination { grace, started: now, stopped: true, remove: true });
+        pod.termination = Some(Termination {
+            grace,
+            started: now,
+            stopped: true,
+            remove: true,
+        });
         return clear_later(world, &pod.uid, 300);
     }
     stop_all(world, pod, grace, true);
@@ -33,7 +40,12 @@ pub fn begin(world: &mut World, pod: &mut Pod) {
 /// Stops every container of a pod.
 pub fn stop_all(world: &mut World, pod: &mut Pod, grace: Duration, remove: bool) {
     let now = world.now();
-    pod.termination = Some(Termination { grace, started: now, stopped: false, remove });
+    pod.termination = Some(Termination {
+        grace,
+        started: now,
+        stopped: false,
+        remove,
+    });
     pod.worker.busy = false;
     pod.worker.awaiting_look = false;
     pod.worker.stage = Stage::Idle;
@@ -48,25 +60,45 @@ pub fn stop_all(world: &mut World, pod: &mut Pod, grace: Duration, remove: bool)
         .map(|run| (run.facts.id.clone(), run.facts.name.clone()))
         .collect();
     for (id, name) in running {
-        kubelet::event(world, pod, Some(&name), false, "Killing", format!("Stopping container {name}"));
+        kubelet::event(
+            world,
+            pod,
+            Some(&name),
+            false,
+            "Killing",
+            format!("Stopping container {name}"),
+        );
         runtime::stop(world, pod, &id, grace);
     }
     stopped_one(world, pod);
 }
 
 fn kill_after(world: &mut World, pod: &Pod, grace: Duration) {
-    for run in pod.runs.iter().filter(|run| run.facts.state == RunState::Running) {
-        let work = Work::Kill { pod: pod.uid.clone(), run: run.facts.id.clone() };
+    for run in pod
+        .runs
+        .iter()
+        .filter(|run| run.facts.state == RunState::Running)
+    {
+        let work = Work::Kill {
+            pod: pod.uid.clone(),
+            run: run.facts.id.clone(),
+        };
         world.after(grace, world::Work::Kubelet(work));
     }
 }
 
 /// One container of a stopping pod is down; when all are, clearing up begins.
 pub fn stopped_one(world: &mut World, pod: &mut Pod) {
-    if pod.runs.iter().any(|run| run.facts.state == RunState::Running) {
+    if pod
+        .runs
+        .iter()
+        .any(|run| run.facts.state == RunState::Running)
+    {
         return;
     }
-    let Some(termination) = &mut pod.termination else { return };
+    let Some(termination) = &mut pod.termination else {
+        return;
+    };
     if std::mem::replace(&mut termination.stopped, true) {
         return;
     }
@@ -74,25 +106,39 @@ pub fn stopped_one(world: &mut World, pod: &mut Pod) {
     let now = world.now();
     let had_containers = !pod.runs.is_empty();
     let look = worker::next_look(world, now);
-    let wait = if had_containers { look.since(now).as_millis() } else { 20 };
+    let wait = if had_containers {
+        look.since(now).as_millis()
+    } else {
+        20
+    };
     clear_later(world, &pod.uid, u64::try_from(wait).unwrap_or(0) + 30);
 }
 
 fn clear_later(world: &mut World, uid: &str, millis: u64) {
     let wait = world.jitter(millis, 60);
-    world.after(wait, world::Work::Kubelet(Work::Clear { pod: uid.to_owned() }));
+    world.after(
+        wait,
+        world::Work::Kubelet(Work::Clear {
+            pod: uid.to_owned(),
+        }),
+    );
 }
 
 /// Clears up: first the final status, then the object.
 pub fn clear(world: &mut World, uid: &str) {
-    let Some(mut pod) = world.kubelet.pods.remove(uid) else { return };
+    let Some(mut pod) = world.kubelet.pods.remove(uid) else {
+        return;
+    };
     if !pod.finished {
         pod.seen = pod.runs.iter().map(|run| run.facts.clone()).collect();
         pod.seen_sandbox = pod.sandbox.is_some();
         let address = pod.sandbox.take();
         status::generate(world, &mut pod);
         pod.finished = true;
-        let remove = pod.termination.as_ref().is_some_and(|termination| termination.remove);
+        let remove = pod
+            .termination
+            .as_ref()
+            .is_some_and(|termination| termination.remove);
         // Only the status keeps the address.
         drop(address);
         if remove {
@@ -111,7 +157,9 @@ fn remove_object(world: &mut World, pod: &Pod) {
         .filter(|object| object["metadata"]["uid"] == pod.uid.as_str())
         .cloned();
     let Some(stored) = stored else { return };
-    let held = stored["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+    let held = stored["metadata"]["finalizers"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty());
     let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
     if held {
         world.update(Kind::Pod, &namespace, &name, |object| {
@@ -131,6 +179,8 @@ pub fn deadline(world: &mut World, pod: &mut Pod) {
     let message = "Pod was active on the node longer than the specified deadline".to_owned();
     kubelet::event(world, pod, None, false, "DeadlineExceeded", message.clone());
     pod.evicted = Some(("DeadlineExceeded".to_owned(), message));
-    let grace = pod.spec()["terminationGracePeriodSeconds"].as_u64().unwrap_or(30);
+    let grace = pod.spec()["terminationGracePeriodSeconds"]
+        .as_u64()
+        .unwrap_or(30);
     stop_all(world, pod, Duration::from_secs(grace), false);
 }

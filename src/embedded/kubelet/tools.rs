@@ -9,9 +9,15 @@ use crate::embedded::kubelet::process::{self, Frame, Next, OnTerm, Owner, Progra
 impl Machine<'_> {
     /// Finds an executable of the image by path or along `PATH`.
     pub fn executable(&self, name: &str) -> Option<Executable> {
-        let path = self.process.vars.get("PATH").map_or(DEFAULT_PATH, String::as_str);
+        let path = self
+            .process
+            .vars
+            .get("PATH")
+            .map_or(DEFAULT_PATH, String::as_str);
         let run = self.pod.run(&self.run_id)?;
-        run.image.find(name, path).map(|(_, executable)| executable.clone())
+        run.image
+            .find(name, path)
+            .map(|(_, executable)| executable.clone())
     }
 
     /// Runs a command line: builtins, then executables.
@@ -27,14 +33,11 @@ impl Machine<'_> {
     fn execute(&mut self, name: &str, args: &[String]) -> Next {
         match self.executable(name) {
             None => {
-                let why = if name.contains('/') { "not found" } else { "not found" };
-                self.error(&format!("sh: {name}: {why}\n"));
+                self.error(&format!("sh: {name}: not found\n"));
                 self.done(127)
             }
             Some(Executable::Tool(tool)) => self.tool(&tool, args),
-            Some(Executable::Program(program)) => {
-                self.start_program(&program, args)
-            }
+            Some(Executable::Program(program)) => self.start_program(&program, args),
         }
     }
 
@@ -57,7 +60,11 @@ impl Machine<'_> {
             failing: None,
             database: None,
         }));
-        if self.grow(program.base_kib) { Next::Again } else { Next::OutOfMemory }
+        if self.grow(program.base_kib) {
+            Next::Again
+        } else {
+            Next::OutOfMemory
+        }
     }
 
     /// The command is over with an exit status.
@@ -76,7 +83,10 @@ impl Machine<'_> {
         let next = match name {
             ":" => self.done(0),
             "exit" => {
-                let code = args.first().and_then(|text| text.parse().ok()).unwrap_or(self.process.last);
+                let code = args
+                    .first()
+                    .and_then(|text| text.parse().ok())
+                    .unwrap_or(self.process.last);
                 self.leave(code & 0xff)
             }
             "exec" if args.is_empty() => self.done(0),
@@ -128,7 +138,9 @@ impl Machine<'_> {
                 let text = if name == "eval" {
                     args.join(" ")
                 } else {
-                    args.first().and_then(|path| self.read_file(path)).unwrap_or_default()
+                    args.first()
+                        .and_then(|path| self.read_file(path))
+                        .unwrap_or_default()
                 };
                 self.run_text(&text)
             }
@@ -159,21 +171,29 @@ impl Machine<'_> {
 
     fn trap(&mut self, args: &[String]) -> Next {
         let signals = args.get(1..).unwrap_or_default();
-        let term = signals.iter().any(|signal| matches!(signal.as_str(), "TERM" | "SIGTERM" | "15"));
+        let term = signals
+            .iter()
+            .any(|signal| matches!(signal.as_str(), "TERM" | "SIGTERM" | "15"));
         if term {
             self.process.on_term = match args[0].as_str() {
                 "-" => OnTerm::Default,
                 "" => OnTerm::Ignore,
-                text => crate::embedded::kubelet::shell::parse(text).map_or(OnTerm::Ignore, OnTerm::Trap),
+                text => crate::embedded::kubelet::shell::parse(text)
+                    .map_or(OnTerm::Ignore, OnTerm::Trap),
             };
         }
         self.done(0)
     }
 
     fn kill(&mut self, args: &[String]) -> Next {
-        let hard = args.iter().any(|arg| matches!(arg.as_str(), "-9" | "-KILL" | "-SIGKILL"));
+        let hard = args
+            .iter()
+            .any(|arg| matches!(arg.as_str(), "-9" | "-KILL" | "-SIGKILL"));
         let probe_only = args.iter().any(|arg| arg == "-0");
-        let Some(pid) = args.iter().rfind(|arg| !arg.starts_with('-')).and_then(|arg| arg.parse::<u32>().ok())
+        let Some(pid) = args
+            .iter()
+            .rfind(|arg| !arg.starts_with('-'))
+            .and_then(|arg| arg.parse::<u32>().ok())
         else {
             return self.done(1);
         };
@@ -192,8 +212,13 @@ impl Machine<'_> {
             return self.done(0);
         }
         let job = pid.saturating_sub(6);
-        let Some(run) = self.pod.run_mut(&run_id) else { return self.done(1) };
-        let there = run.processes.iter().any(|process| process.id == job && process.owner == Owner::Nobody);
+        let Some(run) = self.pod.run_mut(&run_id) else {
+            return self.done(1);
+        };
+        let there = run
+            .processes
+            .iter()
+            .any(|process| process.id == job && process.owner == Owner::Nobody);
         if there && !probe_only {
             run.processes.retain(|process| process.id != job);
             run.sockets.retain(|socket| socket.process != job);
@@ -212,7 +237,8 @@ impl Machine<'_> {
             "sleep" => self.sleep(args),
             "echo" => {
                 let plain = args.first().is_some_and(|arg| arg == "-n");
-                let words = &args[usize::from(plain || args.first().is_some_and(|arg| arg == "-e"))..];
+                let words =
+                    &args[usize::from(plain || args.first().is_some_and(|arg| arg == "-e"))..];
                 let end = if plain { "" } else { "\n" };
                 self.print(&format!("{}{end}", words.join(" ")));
                 self.done(0)
@@ -231,11 +257,22 @@ impl Machine<'_> {
                 self.done(i32::from(!truth))
             }
             "env" | "printenv" => {
-                let all: String =
-                    self.process.vars.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+                let all: String = self
+                    .process
+                    .vars
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}\n"))
+                    .collect();
                 self.print(&all);
                 self.done(0)
             }
+            _ => self.small_tool(tool, args),
+        }
+    }
+
+    /// Tools that tell about the container.
+    fn small_tool(&mut self, tool: &str, args: &[String]) -> Next {
+        match tool {
             "id" => {
                 let user = self.user();
                 self.print(&format!("uid={user} gid={user} groups={user}\n"));
@@ -243,7 +280,11 @@ impl Machine<'_> {
             }
             "whoami" => {
                 let user = self.user();
-                self.print(&if user == "0" { "root\n".to_owned() } else { format!("{user}\n") });
+                self.print(&if user == "0" {
+                    "root\n".to_owned()
+                } else {
+                    format!("{user}\n")
+                });
                 self.done(0)
             }
             "hostname" => {
@@ -292,8 +333,13 @@ impl Machine<'_> {
 
     /// The user id the container runs as.
     fn user(&self) -> String {
-        let Some(run) = self.pod.run(&self.run_id) else { return "0".to_owned() };
-        let spec = self.pod.container_spec(&run.facts.name).map(|(spec, _)| spec);
+        let Some(run) = self.pod.run(&self.run_id) else {
+            return "0".to_owned();
+        };
+        let spec = self
+            .pod
+            .container_spec(&run.facts.name)
+            .map(|(spec, _)| spec);
         let from_spec = spec
             .and_then(|spec| spec["securityContext"]["runAsUser"].as_i64())
             .or_else(|| self.pod.spec()["securityContext"]["runAsUser"].as_i64());
@@ -320,7 +366,9 @@ impl Machine<'_> {
             Some(path) => match self.read_file(path) {
                 Some(text) => self.run_text(&text),
                 None => {
-                    self.error(&format!("sh: can't open '{path}': No such file or directory\n"));
+                    self.error(&format!(
+                        "sh: can't open '{path}': No such file or directory\n"
+                    ));
                     self.done(2)
                 }
             },
@@ -347,7 +395,11 @@ impl Machine<'_> {
                 (_, "d") => 86_400.0,
                 _ => f64::NAN,
             };
-            total += digits.parse::<f64>().unwrap_or(if factor.is_infinite() { 1.0 } else { f64::NAN }) * factor;
+            total +=
+                digits
+                    .parse::<f64>()
+                    .unwrap_or(if factor.is_infinite() { 1.0 } else { f64::NAN })
+                    * factor;
         }
         if total.is_infinite() {
             self.process.stack.push(Frame::Status(0));
@@ -419,7 +471,9 @@ impl Machine<'_> {
 
 /// The formats of printf that matter: `%s`, `%d`, `%%`, `\n`, `\t`.
 fn printf(args: &[String]) -> String {
-    let Some((format, values)) = args.split_first() else { return String::new() };
+    let Some((format, values)) = args.split_first() else {
+        return String::new();
+    };
     let mut values = values.iter();
     let mut text = String::new();
     let mut chars = format.chars();

@@ -29,7 +29,10 @@ pub struct Volumes {
 }
 
 fn list(pod: &Pod) -> Vec<Value> {
-    pod.spec()["volumes"].as_array().cloned().unwrap_or_default()
+    pod.spec()["volumes"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default()
 }
 
 fn name_of(volume: &Value) -> &str {
@@ -38,7 +41,10 @@ fn name_of(volume: &Value) -> &str {
 
 /// Whether every volume is there.
 pub fn all_mounted(pod: &Pod) -> bool {
-    pod.volumes.asked && list(pod).iter().all(|volume| pod.volumes.mounted.contains(name_of(volume)))
+    pod.volumes.asked
+        && list(pod)
+            .iter()
+            .all(|volume| pod.volumes.mounted.contains(name_of(volume)))
 }
 
 /// Asks for all volumes; the first call makes the first attempts.
@@ -68,7 +74,11 @@ pub fn attempt(world: &mut World, pod: &mut Pod, name: &str) {
             }
         }
         Err(why) => {
-            let delay = pod.volumes.retry.get(name).map_or(RETRY_FIRST, |last| (*last * 2).min(RETRY_MOST));
+            let delay = pod
+                .volumes
+                .retry
+                .get(name)
+                .map_or(RETRY_FIRST, |last| (*last * 2).min(RETRY_MOST));
             pod.volumes.retry.insert(name.to_owned(), delay);
             let message = format!("MountVolume.SetUp failed for volume \"{name}\" : {why}");
             kubelet::event(world, pod, None, true, "FailedMount", message);
@@ -108,7 +118,11 @@ pub fn uses(pod: &Pod, kind: Kind, name: &str) -> bool {
 }
 
 /// The files of a volume from an API object; `None` for volumes that start empty.
-fn content(world: &World, pod: &Pod, volume: &Value) -> Result<Option<BTreeMap<String, String>>, String> {
+fn content(
+    world: &World,
+    pod: &Pod,
+    volume: &Value,
+) -> Result<Option<BTreeMap<String, String>>, String> {
     if let Some(source) = volume.get("secret") {
         let name = source["secretName"].as_str().unwrap_or_default();
         return from_object(world, pod, Kind::Secret, name, source).map(Some);
@@ -119,7 +133,9 @@ fn content(world: &World, pod: &Pod, volume: &Value) -> Result<Option<BTreeMap<S
     }
     if let Some(claim) = volume.get("persistentVolumeClaim") {
         let name = claim["claimName"].as_str().unwrap_or_default();
-        let found = world.store.get(Kind::PersistentVolumeClaim, &pod.namespace, name);
+        let found = world
+            .store
+            .get(Kind::PersistentVolumeClaim, &pod.namespace, name);
         return match found {
             Some(_) => Ok(None),
             None => Err(format!("persistentvolumeclaim \"{name}\" not found")),
@@ -145,12 +161,19 @@ fn content(world: &World, pod: &Pod, volume: &Value) -> Result<Option<BTreeMap<S
         }
         if let Some(token) = source.get("serviceAccountToken") {
             let path = token["path"].as_str().unwrap_or("token");
-            files.insert(path.to_owned(), "eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl".to_owned());
+            files.insert(
+                path.to_owned(),
+                "eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl".to_owned(),
+            );
         }
-        for item in source["downwardAPI"]["items"].as_array().into_iter().flatten() {
+        for item in source["downwardAPI"]["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             let path = item["path"].as_str().unwrap_or_default();
             let field = item["fieldRef"]["fieldPath"].as_str().unwrap_or_default();
-            let text = crate::embedded::kubelet::environment::field(pod, field).unwrap_or_default();
+            let text = kubelet::environment::field(pod, field).unwrap_or_default();
             files.insert(path.to_owned(), text);
         }
     }
@@ -165,7 +188,11 @@ fn from_object(
     source: &Value,
 ) -> Result<BTreeMap<String, String>, String> {
     let optional = source["optional"] == true;
-    let word = if kind == Kind::Secret { "secret" } else { "configmap" };
+    let word = if kind == Kind::Secret {
+        "secret"
+    } else {
+        "configmap"
+    };
     let Some(object) = world.store.get(kind, &pod.namespace, name) else {
         return if optional {
             Ok(BTreeMap::new())
@@ -187,7 +214,11 @@ fn from_object(
             }
             None if optional => {}
             None => {
-                let word = if kind == Kind::Secret { "secret" } else { "config" };
+                let word = if kind == Kind::Secret {
+                    "secret"
+                } else {
+                    "config"
+                };
                 return Err(format!("references non-existent {word} key: {key}"));
             }
         }
@@ -198,14 +229,20 @@ fn from_object(
 /// The data of a ConfigMap or Secret as text.
 pub fn data_of(kind: Kind, object: &Value) -> BTreeMap<String, String> {
     let decode = |text: &str| -> String {
-        let bytes = base64::engine::general_purpose::STANDARD.decode(text).unwrap_or_default();
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     };
     let entries = object["data"].as_object().into_iter().flatten();
     entries
         .map(|(key, value)| {
             let text = value.as_str().unwrap_or_default();
-            let text = if kind == Kind::Secret { decode(text) } else { text.to_owned() };
+            let text = if kind == Kind::Secret {
+                decode(text)
+            } else {
+                text.to_owned()
+            };
             (key.clone(), text)
         })
         .collect()
@@ -224,14 +261,19 @@ fn mount_for(pod: &Pod, container: &str, path: &str) -> Option<(String, String, 
         })
         .max_by_key(|(_, rest)| std::cmp::Reverse(rest.len()))?;
     let name = mount["name"].as_str()?;
-    let sub = mount["subPath"].as_str().unwrap_or_default().trim_matches('/');
+    let sub = mount["subPath"]
+        .as_str()
+        .unwrap_or_default()
+        .trim_matches('/');
     let rest = rest.trim_start_matches('/');
     let inside = match (sub.is_empty(), rest.is_empty()) {
         (true, _) => rest.to_owned(),
         (false, true) => sub.to_owned(),
         (false, false) => format!("{sub}/{rest}"),
     };
-    let volume = list(pod).into_iter().find(|volume| name_of(volume) == name)?;
+    let volume = list(pod)
+        .into_iter()
+        .find(|volume| name_of(volume) == name)?;
     let fixed = ["secret", "configMap", "projected", "downwardAPI"]
         .iter()
         .any(|kind| volume.get(*kind).is_some());
@@ -246,18 +288,29 @@ pub fn read(_world: &World, pod: &Pod, container: &str, path: &str) -> Option<St
 }
 
 /// Writes a file of a volume; `None` when the path is not in one.
-pub fn write(pod: &mut Pod, container: &str, path: &str, text: &str) -> Option<Result<(), &'static str>> {
+pub fn write(
+    pod: &mut Pod,
+    container: &str,
+    path: &str,
+    text: &str,
+) -> Option<Result<(), &'static str>> {
     let (volume, inside, writable) = mount_for(pod, container, path)?;
     if !writable {
         return Some(Err("Read-only file system"));
     }
-    pod.volumes.files.entry(volume).or_default().insert(inside, text.to_owned());
+    pod.volumes
+        .files
+        .entry(volume)
+        .or_default()
+        .insert(inside, text.to_owned());
     Some(Ok(()))
 }
 
 /// Removes a file of a volume, when it is in one.
 pub fn remove(pod: &mut Pod, run_id: &str, path: &str) {
-    let Some(container) = pod.run(run_id).map(|run| run.facts.name.clone()) else { return };
+    let Some(container) = pod.run(run_id).map(|run| run.facts.name.clone()) else {
+        return;
+    };
     if let Some((volume, inside, true)) = mount_for(pod, &container, path) {
         if let Some(files) = pod.volumes.files.get_mut(&volume) {
             files.remove(&inside);
@@ -276,7 +329,9 @@ pub fn mounted_at(pod: &Pod, container: &str, path: &str) -> bool {
     pod.container_spec(container).is_some_and(|(spec, _)| {
         spec["volumeMounts"].as_array().is_some_and(|mounts| {
             mounts.iter().any(|mount| {
-                mount["mountPath"].as_str().is_some_and(|at| at.trim_end_matches('/').starts_with(path))
+                mount["mountPath"]
+                    .as_str()
+                    .is_some_and(|at| at.trim_end_matches('/').starts_with(path))
             })
         })
     })
@@ -284,20 +339,33 @@ pub fn mounted_at(pod: &Pod, container: &str, path: &str) -> bool {
 
 /// Names directly below a path, from the volume mounted there.
 pub fn names(_world: &World, pod: &Pod, container: &str, path: &str) -> Vec<String> {
-    let Some((volume, inside, _)) = mount_for(pod, container, path) else { return Vec::new() };
-    let below = if inside.is_empty() { String::new() } else { format!("{inside}/") };
+    let Some((volume, inside, _)) = mount_for(pod, container, path) else {
+        return Vec::new();
+    };
+    let below = if inside.is_empty() {
+        String::new()
+    } else {
+        format!("{inside}/")
+    };
     pod.volumes
         .files
         .get(&volume)
         .into_iter()
         .flat_map(BTreeMap::keys)
-        .filter_map(|file| file.strip_prefix(&below)?.split('/').next().map(str::to_owned))
+        .filter_map(|file| {
+            file.strip_prefix(&below)?
+                .split('/')
+                .next()
+                .map(str::to_owned)
+        })
         .collect()
 }
 
 /// Counts bytes written to a file: into its volume, or into the container's own layer.
 pub fn note_written(pod: &mut Pod, run_id: &str, path: &str, bytes: u64) {
-    let Some(container) = pod.run(run_id).map(|run| run.facts.name.clone()) else { return };
+    let Some(container) = pod.run(run_id).map(|run| run.facts.name.clone()) else {
+        return;
+    };
     match mount_for(pod, &container, path) {
         Some((volume, inside, _)) => {
             let by = pod.volumes.written_by.entry(volume.clone()).or_default();

@@ -49,7 +49,12 @@ impl Machine<'_> {
     fn part(&mut self, part: &Part) -> (String, bool) {
         match part {
             Part::Text { text, .. } => (text.clone(), true),
-            Part::Variable { name, default, alternative, quoted } => {
+            Part::Variable {
+                name,
+                default,
+                alternative,
+                quoted,
+            } => {
                 let value = self.variable(name);
                 let set = !value.is_empty();
                 let text = match (default, alternative) {
@@ -66,7 +71,10 @@ impl Machine<'_> {
             }
             Part::Arithmetic(text) => {
                 let text = self.expand_text(text);
-                (arithmetic(&text, &|name| self.process.vars.get(name).cloned()).to_string(), true)
+                (
+                    arithmetic(&text, &|name| self.process.vars.get(name).cloned()).to_string(),
+                    true,
+                )
             }
         }
     }
@@ -74,7 +82,9 @@ impl Machine<'_> {
     fn expand_text(&mut self, text: &str) -> String {
         match crate::embedded::kubelet::shell::parse(&format!("x \"{text}\"")) {
             Ok(script) => match script.first() {
-                Some(crate::embedded::kubelet::shell::Node::Simple(simple)) if simple.words.len() == 2 => {
+                Some(crate::embedded::kubelet::shell::Node::Simple(simple))
+                    if simple.words.len() == 2 =>
+                {
                     let word = simple.words[1].clone();
                     self.expand_one(&word)
                 }
@@ -103,7 +113,10 @@ impl Machine<'_> {
 
     /// Runs a script to its end at once and gives its output. Whatever would wait does not.
     fn substitute(&mut self, script: Script) -> String {
-        let outer_stack = std::mem::replace(&mut self.process.stack, vec![Frame::Script { script, next: 0 }]);
+        let outer_stack = std::mem::replace(
+            &mut self.process.stack,
+            vec![Frame::Script { script, next: 0 }],
+        );
         let outer_io = self.process.io.clone();
         self.process.captures.push(String::new());
         let capture = self.process.captures.len() - 1;
@@ -135,21 +148,26 @@ impl Machine<'_> {
                 self.pod.namespace
             )),
             "/dev/zero" | "/dev/null" => Some(String::new()),
-            _ => run.files.get(path).or_else(|| run.image.files.get(path)).cloned(),
+            _ => run
+                .files
+                .get(path)
+                .or_else(|| run.image.files.get(path))
+                .cloned(),
         }
     }
 
     /// Writes a file; the error is the system's word for why not.
     pub fn write_file(&mut self, path: &str, text: String) -> Result<(), &'static str> {
-        let Some(run) = self.pod.run(&self.run_id) else { return Ok(()) };
+        let Some(run) = self.pod.run(&self.run_id) else {
+            return Ok(());
+        };
         let name = run.facts.name.clone();
         match volumes::write(self.pod, &name, path, &text) {
             Some(answer) => answer,
             None => {
-                let root_only = self
-                    .pod
-                    .container_spec(&name)
-                    .is_some_and(|(spec, _)| spec["securityContext"]["readOnlyRootFilesystem"] == true);
+                let root_only = self.pod.container_spec(&name).is_some_and(|(spec, _)| {
+                    spec["securityContext"]["readOnlyRootFilesystem"] == true
+                });
                 if root_only {
                     return Err("Read-only file system");
                 }
@@ -171,10 +189,16 @@ impl Machine<'_> {
         if ["/", "/tmp", "/bin", "/etc", "/usr", "/var", "/dev", "/proc"].contains(&path) {
             return true;
         }
-        let Some(run) = self.pod.run(&self.run_id) else { return false };
+        let Some(run) = self.pod.run(&self.run_id) else {
+            return false;
+        };
         let below = format!("{}/", path.trim_end_matches('/'));
         volumes::mounted_at(self.pod, &run.facts.name, path)
-            || run.files.keys().chain(run.image.files.keys()).any(|file| file.starts_with(&below))
+            || run
+                .files
+                .keys()
+                .chain(run.image.files.keys())
+                .any(|file| file.starts_with(&below))
     }
 }
 

@@ -36,7 +36,9 @@ pub fn changed(world: &mut World, uid: &str, namespace: &str, name: &str) {
         }
         let mut pod = Pod::new(object, world.now());
         if let Some(seconds) = pod.spec()["activeDeadlineSeconds"].as_u64() {
-            let work = Work::Deadline { pod: uid.to_owned() };
+            let work = Work::Deadline {
+                pod: uid.to_owned(),
+            };
             world.after(Duration::from_secs(seconds), world::Work::Kubelet(work));
         }
         if pod.deleted() {
@@ -70,7 +72,11 @@ pub fn trigger(world: &mut World, pod: &mut Pod) {
         return;
     }
     let now = world.now();
-    if pod.worker.last_end.is_some_and(|end| last_look(world, now) <= end) {
+    if pod
+        .worker
+        .last_end
+        .is_some_and(|end| last_look(world, now) <= end)
+    {
         pod.worker.awaiting_look = true;
         ask_for_look(world, &pod.uid);
         return;
@@ -84,7 +90,11 @@ pub fn done(world: &mut World, pod: &mut Pod) {
     pod.worker.busy = false;
     pod.worker.last_end = Some(now);
     pod.worker.timer += 1;
-    let (least, spread) = if pod.worker.failed { RETRY_MS } else { REGULAR_MS };
+    let (least, spread) = if pod.worker.failed {
+        RETRY_MS
+    } else {
+        REGULAR_MS
+    };
     let wait = world.jitter(least, spread);
     let work = Work::Timer {
         pod: pod.uid.clone(),
@@ -107,7 +117,7 @@ pub fn timer(world: &mut World, pod: &mut Pod, number: u64) {
 
 /// All volumes are there: a sync that waits for them goes on.
 pub fn mounted(world: &mut World, pod: &mut Pod) {
-    if pod.worker.busy && pod.worker.stage == crate::embedded::kubelet::pod::Stage::Mounting {
+    if pod.worker.busy && pod.worker.stage == kubelet::pod::Stage::Mounting {
         sync::next_step(world, pod, Duration::from_millis(150));
     }
 }
@@ -139,7 +149,11 @@ pub fn ask_for_look(world: &mut World, uid: &str) {
     world.kubelet.dirty.insert(uid.to_owned());
     let now = world.now();
     let due = next_look(world, now);
-    if world.kubelet.look_due.is_none_or(|planned| planned > due || planned <= now) {
+    if world
+        .kubelet
+        .look_due
+        .is_none_or(|planned| planned > due || planned <= now)
+    {
         world.kubelet.look_due = Some(due);
         world.at(due, world::Work::Kubelet(Work::Look));
     }
@@ -165,7 +179,11 @@ fn look_at(world: &mut World, pod: &mut Pod) {
     let died: Vec<String> = facts
         .iter()
         .filter(|new| new.state == RunState::Exited)
-        .filter(|new| !pod.seen.iter().any(|old| old.id == new.id && old.state == RunState::Exited))
+        .filter(|new| {
+            !pod.seen
+                .iter()
+                .any(|old| old.id == new.id && old.state == RunState::Exited)
+        })
         .map(|new| new.name.clone())
         .collect();
     pod.seen = facts;
