@@ -219,6 +219,80 @@ fn what_is_compiled_in_is_what_the_folders_hold() {
     assert_eq!(compiled, found);
 }
 
+fn breakage(arguments: &[&str]) -> std::process::Output {
+    let workspace = tempfile::tempdir().unwrap();
+    let mut command = assert_cmd::Command::cargo_bin("breakage").unwrap();
+    command
+        .env("BREAKAGE_WORKSPACE", workspace.path())
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.args(arguments).output().unwrap()
+}
+
+#[test]
+fn validate_prints_every_problem_of_every_file_and_fails() {
+    let broken = "tests/scenario_files/broken/several-problems.yaml";
+    let good = "scenarios/anchor/replicas-zero-advocate.yaml";
+    let output = breakage(&["scenario", "validate", broken, good, "no-such-file.yaml"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with(broken)).count(),
+        6,
+        "{text}"
+    );
+    assert!(text.contains("cannot read no-such-file.yaml"), "{text}");
+    assert!(text.ends_with("2 of 3 file(s) invalid\n"), "{text}");
+
+    let output = breakage(&["scenario", "validate", good, "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["files"][0]["valid"], true);
+}
+
+#[test]
+fn tables_fit_into_a_hundred_columns_and_json_counts_them_all() {
+    for arguments in [["scenario", "list"], ["vocab", "list"]] {
+        let output = breakage(&arguments);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.lines().count() > 20);
+        let wide: Vec<&str> = text
+            .lines()
+            .filter(|line| line.trim_end().chars().count() > 100)
+            .collect();
+        assert!(wide.is_empty(), "{wide:?}");
+    }
+    let output = breakage(&["scenario", "list", "--json"]);
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(list["count"], 20);
+    for id in list["scenarios"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["id"].as_str().unwrap())
+    {
+        let output = breakage(&["scenario", "show", id, "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{id}");
+    }
+}
+
+#[test]
+fn showing_a_scenario_prints_no_credential() {
+    for arguments in [
+        vec!["scenario", "show", "secret-wrong-password-advocate"],
+        vec![
+            "scenario",
+            "show",
+            "secret-wrong-password-advocate",
+            "--json",
+        ],
+    ] {
+        let output = breakage(&arguments);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("DATABASE_URL replaced"), "{text}");
+        assert!(!text.contains("postgres://"), "{text}");
+    }
+}
+
 fn valid_text() -> impl Strategy<Value = String> {
     let texts: Vec<String> = builtin::files()
         .into_iter()
