@@ -68,7 +68,7 @@ impl Finding {
     }
 
     pub fn quote(mut self, text: impl Into<String>) -> Finding {
-        let text = text.into();
+        let text = clipped(&text.into(), MAX_QUOTE);
         if !text.is_empty() && !self.quotes.contains(&text) {
             self.quotes.push(text);
         }
@@ -138,7 +138,7 @@ impl Repair {
                 let shown = |value: &Option<serde_json::Value>| match value {
                     None => "absent".to_owned(),
                     Some(_) if silent => "set".to_owned(),
-                    Some(value) => clipped(&value.to_string()),
+                    Some(value) => clipped(&value.to_string(), MAX_SHOWN),
                 };
                 format!(
                     "{}: {} -> {}",
@@ -162,9 +162,11 @@ impl Repair {
 
 /// Longer values are cut in texts for people.
 const MAX_SHOWN: usize = 160;
+/// Longer quotes are cut: one line of a log can hold a whole stack.
+const MAX_QUOTE: usize = 600;
 
-fn clipped(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN) {
+fn clipped(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
         Some((at, _)) => format!("{}...", &text[..at]),
         None => text.to_owned(),
     }

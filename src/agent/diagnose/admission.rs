@@ -107,11 +107,11 @@ fn quota_exceeded(look: &Look<'_>, message: &str) -> Finding {
     let finding = Finding::new(
         workload,
         "admission/quota",
-        category::RESOURCE_LIMIT,
+        category::ROLLOUT,
         90,
         statement,
     )
-    .secondary(&[category::ROLLOUT]);
+    .secondary(&[category::RESOURCE_LIMIT]);
     let repairs = raised_quota(look, message);
     let shrunk = from_history(workload, |field| field.is_at(&["resources"]));
     finding.repairs(shrunk).repairs(repairs)
@@ -167,11 +167,11 @@ fn quota_needs(look: &Look<'_>, message: &str) -> Finding {
     Finding::new(
         workload,
         "admission/quota-needs",
-        category::RESOURCE_LIMIT,
+        category::ROLLOUT,
         90,
         statement,
     )
-    .secondary(&[category::ROLLOUT])
+    .secondary(&[category::RESOURCE_LIMIT])
     .repairs(repairs)
 }
 

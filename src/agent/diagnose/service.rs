@@ -71,11 +71,10 @@ fn lost_selector(look: &Look<'_>, service: &Service) -> Option<Finding> {
         Finding::new(
             workload,
             format!("service/{}/selector", service.subject.name),
-            category::DEPENDENCY,
+            category::DNS,
             88,
             statement,
         )
-        .secondary(&[category::DNS])
         .quote(format!(
             "{} selects {:?}; pods carry {:?}",
             service.subject, service.selector, wanted
@@ -158,7 +157,7 @@ fn lost_port(look: &Look<'_>, service: &Service) -> Option<Finding> {
         Finding::new(
             workload,
             format!("service/{}/port", service.subject.name),
-            category::DEPENDENCY,
+            category::DNS,
             88,
             statement,
         )

@@ -74,9 +74,44 @@ fn anonymous(line: &str, evidence: &Evidence) -> String {
     names.sort_by_key(|(name, _)| (std::cmp::Reverse(name.len()), *name));
     names.dedup();
     let mut text = line.to_owned();
-    // Names of one or two letters would tear words apart.
-    for (name, kind) in names.into_iter().filter(|(name, _)| name.len() > 2) {
-        text = text.replace(name, kind);
+    for (name, kind) in names {
+        text = with_word_replaced(&text, name, kind);
     }
     text
+}
+
+/// Replaces a name where it stands as a word of its own, so that a short name does not tear other words apart.
+fn with_word_replaced(text: &str, name: &str, kind: &str) -> String {
+    let is_word = |c: char| c.is_alphanumeric();
+    let mut result = String::new();
+    let mut rest = text;
+    while let Some(at) = (!name.is_empty()).then(|| rest.find(name)).flatten() {
+        let (before, found) = rest.split_at(at);
+        let after = &found[name.len()..];
+        let apart = !before.ends_with(is_word) && !after.starts_with(is_word);
+        result.push_str(before);
+        result.push_str(if apart { kind } else { name });
+        rest = after;
+    }
+    result + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_replaced_as_words_only() {
+        let table = [
+            (
+                "container api of api-1 is rapid",
+                "container X of X-1 is rapid",
+            ),
+            ("api", "X"),
+            ("", ""),
+        ];
+        for (text, expected) in table {
+            assert_eq!(with_word_replaced(text, "api", "X"), expected);
+        }
+    }
 }
