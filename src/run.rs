@@ -45,10 +45,10 @@ pub const HEALTHY_DEADLINE: Duration = Duration::from_secs(60);
 pub const MANIFEST_DEADLINE: Duration = Duration::from_secs(120);
 /// How long the verdict is checked again after the agent's credential is dead.
 pub const SETTLE: Duration = Duration::from_secs(30);
-/// The embedded cluster's age when a run begins, so that nothing looks as if made for the occasion.
-pub const MIN_AGE: Duration = Duration::from_secs(600);
+/// The fixture's age on the embedded cluster when a run begins, so that nothing looks as if made for the occasion.
+pub const MIN_AGE: Duration = Duration::from_secs(2 * 86_400);
 /// The age varies with the seed by up to this much.
-pub const AGE_SPREAD: Duration = Duration::from_secs(600);
+pub const AGE_SPREAD: Duration = Duration::from_secs(6 * 86_400);
 
 /// What runs share. Read-only and shared by threads; the snapshot makes that repetitions never see each other.
 pub struct Setting {

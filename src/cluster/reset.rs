@@ -145,9 +145,7 @@ fn to_remake(
 
 async fn remove(client: &kube::Client, key: &ObjectKey) -> Result<(), ClusterError> {
     let resource = resource::of_kind(&key.kind)?;
-    resource
-        .delete(client, &key.namespace, &key.name, None)
-        .await?;
+    resource.delete(client, &key.namespace, &key.name).await?;
     gone(client, resource, &key.namespace, &key.name).await
 }
 

@@ -217,20 +217,17 @@ impl Resource {
         .await
     }
 
-    /// Deletes in the background; an object that is already gone is fine.
+    /// Deletes in the foreground: the object is gone when everything that it owns is. One that is gone already is
+    /// fine.
     pub async fn delete(
         &self,
         client: &kube::Client,
         namespace: &str,
         name: &str,
-        grace_period_s: Option<u32>,
     ) -> Result<(), ClusterError> {
-        let mut options = serde_json::json!({
-            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
+        let options = serde_json::json!({
+            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground",
         });
-        if let Some(seconds) = grace_period_s {
-            options["gracePeriodSeconds"] = seconds.into();
-        }
         match self
             .send(
                 client,

@@ -65,6 +65,11 @@ impl Target {
         &self.cluster
     }
 
+    /// Lets the fixture grow old where the cluster's time is ours, so that nothing looks as if made for the occasion.
+    pub fn grow_older(&self, by: Duration) {
+        self.cluster.grow_older(by);
+    }
+
     /// Whether the cluster ends with this process, so that nothing is left of it after a crash.
     pub fn ends_with_process(&self) -> bool {
         true

@@ -67,8 +67,13 @@ pub fn populate(world: &mut World) {
         Work::Controller(controllers::Work::Heartbeat),
     );
     world.run_until(world.now() + WARM_UP);
-    world.skip(AGE);
     world.store.skip_versions(CHANGES);
+    grow_older(world, AGE);
+}
+
+/// Skips a time in which nothing happens but the nodes' heartbeats.
+pub fn grow_older(world: &mut World, by: Duration) {
+    world.skip(by);
     forget_events(world);
     controllers::nodes::beat_all(world);
     world.offer_changes();

@@ -4,13 +4,15 @@
 //! happen, so only while there are watches does a task wake for every piece of due work; without them a
 //! cluster costs nothing between requests. Both give the same history, since work is done at its own time.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::embedded::api;
+use crate::embedded::bootstrap;
 use crate::embedded::image::Registry;
 use crate::embedded::time::Time;
 use crate::embedded::world::World;
@@ -37,7 +39,8 @@ pub struct Cluster {
 pub struct Shared {
     world: Mutex<World>,
     started: Instant,
-    epoch: Time,
+    /// Microseconds of the cluster's time at `started`; moves only when time is skipped.
+    epoch: AtomicI64,
     /// The newest resource version.
     versions: watch::Sender<u64>,
     watches: AtomicUsize,
@@ -58,7 +61,7 @@ impl Cluster {
         let shared = Arc::new(Shared {
             world: Mutex::new(World::new(config.seed, config.start, config.images)),
             started: Instant::now(),
-            epoch: config.start,
+            epoch: AtomicI64::new(config.start.micros()),
             versions: watch::Sender::new(0),
             watches: AtomicUsize::new(0),
             wake: wake.clone(),
@@ -81,6 +84,16 @@ impl Cluster {
         self.shared.now()
     }
 
+    /// Lets days pass in which nothing happens: everything looks that much older, and old events are forgotten. Not
+    /// to be called while anybody watches or remembers a time of this cluster.
+    pub fn grow_older(&self, by: Duration) {
+        self.shared.with(|world| {
+            bootstrap::grow_older(world, by);
+            let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+            self.shared.epoch.fetch_add(micros, Ordering::Relaxed);
+        });
+    }
+
     /// Direct access to the world, for fixtures' back-dating and for tests.
     pub fn with<T>(&self, f: impl FnOnce(&mut World) -> T) -> T {
         self.shared.with(f)
@@ -88,8 +101,12 @@ impl Cluster {
 }
 
 impl Shared {
+    fn epoch(&self) -> Time {
+        Time::from_micros(self.epoch.load(Ordering::Relaxed))
+    }
+
     pub fn now(&self) -> Time {
-        self.epoch + self.started.elapsed()
+        self.epoch() + self.started.elapsed()
     }
 
     /// Brings the world up to now, runs `f` on it, and lets components take note of what it changed.
@@ -163,7 +180,7 @@ async fn drive(shared: Weak<Shared>, wake: Arc<Notify>) {
             } else {
                 shared
                     .with(|world| world.next_due())
-                    .map(|due| shared.started + due.since(shared.epoch))
+                    .map(|due| shared.started + due.since(shared.epoch()))
             }
         };
         // A wake-up sent since the look above is kept by the notifier, so none is lost.

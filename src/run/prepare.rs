@@ -24,7 +24,8 @@ impl Run<'_> {
             .map_err(|error| not_proven(&error))?;
         let spread_ms = u64::try_from(AGE_SPREAD.as_millis()).unwrap_or(u64::MAX);
         let extra = self.order.seed.child("age", 0).0 % spread_ms;
-        tokio::time::sleep(MIN_AGE + Duration::from_millis(extra)).await;
+        self.target
+            .grow_older(MIN_AGE + Duration::from_millis(extra));
         let state = reset::at_rest(&self.client, reset::REST_DEADLINE)
             .await
             .map_err(|error| not_proven(&error))?;
