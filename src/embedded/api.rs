@@ -20,6 +20,7 @@ pub mod eviction;
 pub mod field;
 pub mod handle;
 pub mod managed;
+pub mod metrics;
 pub mod read;
 pub mod request;
 pub mod scale;

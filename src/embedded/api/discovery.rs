@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::embedded::api::metrics;
 use crate::embedded::kind::{KINDS, Kind, KindInfo};
 
 /// What the `Accept` header of a client that wants the aggregated form names.
@@ -64,6 +65,7 @@ fn groups() -> Vec<(&'static str, &'static str)> {
             list.push(pair);
         }
     }
+    list.push((metrics::GROUP, metrics::VERSION));
     list
 }
 
@@ -127,6 +129,14 @@ fn resources(group: &str, version: &str) -> Option<Value> {
             list.insert(name, entry);
         }
     }
+    if (group, version) == (metrics::GROUP, metrics::VERSION) {
+        for (plural, kind, namespaced) in metrics::RESOURCES {
+            let entry = json!({
+                "name": plural, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "list"],
+            });
+            list.insert(plural.to_owned(), entry);
+        }
+    }
     if list.is_empty() {
         return None;
     }
@@ -146,11 +156,14 @@ fn aggregated_list(core: bool) -> Value {
     let items: Vec<Value> = named
         .into_iter()
         .map(|(group, version)| {
-            let resources: Vec<Value> = KINDS
+            let mut resources: Vec<Value> = KINDS
                 .iter()
                 .filter(|info| info.group == group)
                 .map(aggregated_resource)
                 .collect();
+            if group == metrics::GROUP {
+                resources.extend(metrics::RESOURCES.iter().map(aggregated_metrics));
+            }
             let metadata = if core {
                 json!({ "creationTimestamp": null })
             } else {
@@ -164,6 +177,15 @@ fn aggregated_list(core: bool) -> Value {
         .collect();
     json!({
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
+    })
+}
+
+fn aggregated_metrics((plural, kind, namespaced): &(&str, &str, bool)) -> Value {
+    json!({
+        "resource": plural,
+        "responseKind": {"group": metrics::GROUP, "version": metrics::VERSION, "kind": kind},
+        "scope": if *namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": "", "verbs": ["get", "list"],
     })
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::embedded::api::apply::{self, Applied};
 use crate::embedded::api::delete::{self, DeleteOptions, Propagation};
 use crate::embedded::api::discovery;
+use crate::embedded::api::metrics;
 use crate::embedded::api::read::{self, ListOptions, Page};
 use crate::embedded::api::request::{self, Query, Route, Target};
 use crate::embedded::api::selector::{Fields, Labels};
@@ -22,6 +23,7 @@ use crate::embedded::api::typed::{self, FieldValidation};
 use crate::embedded::api::watch;
 use crate::embedded::api::write::{self, Part, Place, WriteOptions};
 use crate::embedded::cluster::Shared;
+use crate::embedded::kind::Kind;
 use crate::embedded::patch::Patch;
 
 /// Largest request body, in bytes: the real server's limit.
@@ -49,7 +51,7 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Result<Response<Body>,
     let (parts, body) = request.into_parts();
     let target = match request::parse_path(parts.uri.path()) {
         Route::Target(target) => target,
-        Route::Other(segments) => return other(&parts, &segments),
+        Route::Other(segments) => return other(&shared, &parts, &segments),
     };
     let body = Limited::new(body, BODY_MAX)
         .collect()
@@ -67,13 +69,20 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Result<Response<Body>,
 }
 
 /// Paths that name no object: health, version, discovery.
-fn other(parts: &Parts, segments: &[String]) -> Result<Response<Body>, Status> {
+fn other(shared: &Shared, parts: &Parts, segments: &[String]) -> Result<Response<Body>, Status> {
     if parts.method != Method::GET {
         return Err(Status::method_not_allowed());
     }
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     if let ["healthz" | "livez" | "readyz", ..] = segments.as_slice() {
         return Ok(plain_text("ok".to_owned()));
+    }
+    if let ["apis", metrics::GROUP, metrics::VERSION, path @ ..] = segments.as_slice()
+        && !path.is_empty()
+    {
+        let query = Query::parse(parts.uri.query());
+        let answer = shared.with(|world| metrics::answer(world, path, &query))?;
+        return Ok(json_answer(StatusCode::OK, &answer));
     }
     let accept = parts
         .headers
@@ -94,6 +103,10 @@ fn other(parts: &Parts, segments: &[String]) -> Result<Response<Body>, Status> {
 
 fn dispatch(shared: &Arc<Shared>, call: &Call) -> Result<Response<Body>, Status> {
     let collection = call.target.name.is_empty();
+    let everywhere = call.target.kind.info().namespaced && call.target.namespace.is_empty();
+    if everywhere && call.method != Method::GET {
+        return Err(Status::method_not_allowed());
+    }
     match (&call.method, call.target.subresource.as_str()) {
         (&Method::GET, "") if call.query.is_true("watch") => watch(shared, call),
         (&Method::GET, "" | "status") if !collection => get(shared, call),
@@ -118,7 +131,10 @@ fn get(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
         ..
     } = &call.target;
     let object = shared.with(|world| read::get(world, *kind, namespace, name))?;
-    Ok(json_answer(StatusCode::OK, &object))
+    Ok(warned(
+        json_answer(StatusCode::OK, &object),
+        &read_warnings(*kind),
+    ))
 }
 
 /// The selectors and paging of a list, a watch or a collection delete.
@@ -142,7 +158,19 @@ fn list(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
     } = &call.target;
     let page = shared.with(|world| read::list(world, *kind, namespace, &options))?;
     let selective = !options.labels.is_empty() || !options.fields.is_empty();
-    Ok(list_answer(call, &page, selective))
+    let answer = list_answer(call, &page, selective);
+    Ok(warned(answer, &read_warnings(*kind)))
+}
+
+/// Reads of a type on its way out carry a warning.
+fn read_warnings(kind: Kind) -> Vec<String> {
+    match kind {
+        Kind::Endpoints => vec![
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+                .to_owned(),
+        ],
+        _ => Vec::new(),
+    }
 }
 
 fn list_answer(call: &Call, page: &Page, selective: bool) -> Response<Body> {

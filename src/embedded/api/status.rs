@@ -72,6 +72,19 @@ impl Status {
         Status::new(404, "NotFound", message).about(kind, name)
     }
 
+    /// No measurement of a pod or node, or none yet.
+    pub fn no_metrics(plural: &str, name: &str) -> Status {
+        let message = format!("{plural}.metrics.k8s.io \"{name}\" not found");
+        let mut status = Status::new(404, "NotFound", message);
+        status.details = Some(Box::new(Details {
+            name: name.to_owned(),
+            group: "metrics.k8s.io".to_owned(),
+            kind: plural.to_owned(),
+            ..Details::default()
+        }));
+        status
+    }
+
     /// No such path: what an unknown group, version or type answers.
     pub fn no_such_path() -> Status {
         let mut status = Status::new(

@@ -1,6 +1,7 @@
 //! The API through a real client, in paused time.
 
 mod admission;
+mod wire;
 
 use futures::{StreamExt, TryStreamExt};
 use http_body_util::BodyExt;

@@ -213,7 +213,7 @@ async fn a_pod_on_a_node_keeps_its_grace_and_one_without_goes_at_once() {
     let scheduled = name(&create(&cluster, pod(&json!({}))).unwrap());
     cluster.with(|world| {
         world.update(Kind::Pod, "shop", &scheduled, |pod| {
-            pod["spec"]["nodeName"] = "elsewhere".into()
+            pod["spec"]["nodeName"] = "elsewhere".into();
         })
     });
     assert!(
