@@ -3,6 +3,7 @@
 //! The system's pods are not made here: its Deployments get them like any other.
 
 mod access;
+mod images;
 mod node;
 mod system;
 
@@ -40,7 +41,7 @@ const CHANGES: u64 = 158_400;
 ///
 /// The cluster is made in the past, its workloads start through the ordinary controllers and kubelet, and then
 /// the days until now are skipped: ages, restart counts and addresses come out as in a cluster that was left
-/// alone. Images that the registries do not hold leave their pods waiting, as anywhere.
+/// alone. The images of the system's workloads are put on the node, too.
 pub fn populate(world: &mut World) {
     world.rewind(AGE + WARM_UP);
     for name in ["kube-system", "kube-public", "kube-node-lease", "default"] {
@@ -59,6 +60,7 @@ pub fn populate(world: &mut World) {
             controllers::namespace::root_certificate(),
         );
     }
+    images::add(world);
     node::populate(world);
     access::populate(world);
     system::populate(world);

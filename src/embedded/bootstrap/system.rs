@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::embedded::bootstrap::{DNS_ADDRESS, place};
+use crate::embedded::bootstrap::{DNS_ADDRESS, images, place};
 use crate::embedded::kind::Kind;
 use crate::embedded::world::World;
 
@@ -120,7 +120,7 @@ fn dns() -> Value {
         "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
         "containers": [{
             "name": "coredns",
-            "image": "registry.k8s.io/coredns/coredns:v1.13.1",
+            "image": images::DNS,
             "imagePullPolicy": "IfNotPresent",
             "args": ["-conf", "/etc/coredns/Corefile"],
             "resources": {"limits": {"memory": "170Mi"}, "requests": {"cpu": "100m", "memory": "70Mi"}},
@@ -146,14 +146,13 @@ fn dns() -> Value {
 }
 
 fn metrics() -> Value {
-    let probe = |path: &str| json!({"path": path, "port": "https", "scheme": "HTTPS"});
     let spec = json!({
         "serviceAccountName": "metrics-server",
         "priorityClassName": "system-cluster-critical",
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "containers": [{
             "name": "metrics-server",
-            "image": "registry.k8s.io/metrics-server/metrics-server:v0.8.0",
+            "image": images::METRICS,
             "imagePullPolicy": "IfNotPresent",
             "args": [
                 "--cert-dir=/tmp",
@@ -164,8 +163,8 @@ fn metrics() -> Value {
             ],
             "resources": {"requests": {"cpu": "100m", "memory": "200Mi"}},
             "ports": [{"name": "https", "containerPort": 10250, "protocol": "TCP"}],
-            "livenessProbe": {"httpGet": probe("/livez")},
-            "readinessProbe": {"httpGet": probe("/readyz"), "initialDelaySeconds": 20},
+            "livenessProbe": {"tcpSocket": {"port": "https"}},
+            "readinessProbe": {"tcpSocket": {"port": "https"}, "initialDelaySeconds": 20},
             "volumeMounts": [{"name": "tmp-dir", "mountPath": "/tmp"}],
         }],
         "volumes": [{"name": "tmp-dir", "emptyDir": {}}],
@@ -184,7 +183,7 @@ fn provisioner() -> Value {
         "serviceAccountName": "local-path-provisioner-service-account",
         "containers": [{
             "name": "local-path-provisioner",
-            "image": "rancher/local-path-provisioner:v0.0.32",
+            "image": images::PROVISIONER,
             "imagePullPolicy": "IfNotPresent",
             "command": ["local-path-provisioner", "start", "--config", "/etc/config/config.json"],
             "env": [{

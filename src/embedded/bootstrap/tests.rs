@@ -39,7 +39,14 @@ fn the_systems_pods_come_up_through_the_controllers() {
     world.run_until(world.now() + Duration::from_secs(5));
     let pods: Vec<&Arc<Value>> = world.store.within(Kind::Pod, "kube-system").collect();
     assert_eq!(pods.len(), 3);
-    assert!(pods.iter().all(|pod| pod["spec"]["nodeName"] == NODE));
+    for pod in pods {
+        assert_eq!(pod["spec"]["nodeName"], NODE);
+        assert!(controllers::pods::ready(pod), "{pod}");
+        assert_eq!(pod["status"]["containerStatuses"][0]["restartCount"], 0);
+    }
+    for deployment in world.store.within(Kind::Deployment, "kube-system") {
+        assert_eq!(deployment["status"]["availableReplicas"], 1, "{deployment}");
+    }
     let slices = world
         .store
         .within(Kind::EndpointSlice, "kube-system")

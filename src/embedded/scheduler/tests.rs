@@ -1,6 +1,7 @@
 //! Behaviour of the scheduler on one small node.
 
 use super::*;
+use crate::embedded::controllers::object::condition;
 use crate::embedded::image::Registry;
 
 fn world() -> World {
@@ -91,7 +92,8 @@ fn a_pod_that_fits_is_bound_and_the_binding_is_an_event() {
     run(&mut world, 1);
     let pod = get(&world, "web");
     assert_eq!(pod["spec"]["nodeName"], "node-1");
-    assert_eq!(pod["status"]["conditions"][0]["status"], "True");
+    let scheduled = condition(&pod, "PodScheduled").unwrap();
+    assert_eq!(scheduled["status"], "True");
     assert_eq!(pod["metadata"]["generation"], 1);
     let event = world.store.all(Kind::Event).next().unwrap();
     assert_eq!(event["message"], "Successfully assigned shop/web to node-1");

@@ -48,6 +48,7 @@ fn a_new_deployment_gets_its_pods_and_says_so() {
     let bench = running(1, recreate());
     let d = bench.get(Kind::Deployment, "web");
     let rs = bench.only(Kind::ReplicaSet);
+    assert_eq!(d["metadata"]["generation"], 1);
     let mut status = d["status"].clone();
     let conditions = status["conditions"].take();
     assert_eq!(
