@@ -214,21 +214,11 @@ fn injector(injector: &Injector) -> Value {
             restart_workloads,
             ..
         } => {
-            let removed = |value: &str| {
-                if value.is_empty() {
-                    "removed"
-                } else {
-                    "replaced"
-                }
-            };
             let restarted = restart_workloads
                 .iter()
                 .map(|one| format!("{} {}", one.kind, one.name));
             view["secret"] = json!(secret);
-            view["keys"] = values
-                .iter()
-                .map(|(key, value)| format!("{key} {}", removed(value)))
-                .collect();
+            view["keys"] = values.iter().map(changed_key).collect();
             view["operations"] = ops
                 .iter()
                 .map(|op| json!({"op": op["op"], "path": op["path"]}))
@@ -261,6 +251,16 @@ fn injector(injector: &Injector) -> Value {
         }
     }
     view
+}
+
+/// What happens to a key of a Secret, without its value.
+fn changed_key((key, value): &(String, String)) -> String {
+    let what = if value.is_empty() {
+        "removed"
+    } else {
+        "replaced"
+    };
+    format!("{key} {what}")
 }
 
 /// The fault in lines of text: type and namespace first, then one line per further key.

@@ -91,7 +91,7 @@ fn breaks_inside(root: &Value, schema: &Value, value: &Value, path: &str) -> Vec
         match schema["properties"].get(key) {
             Some(schema) => wrong.extend(breaks(root, schema, item, &format!("{path}.{key}"))),
             None if schema["additionalProperties"] == false => {
-                wrong.push(format!("{path}.{key}: unknown"))
+                wrong.push(format!("{path}.{key}: unknown"));
             }
             None => {}
         }
