@@ -21,6 +21,8 @@ pub struct Reading {
 pub enum Truth {
     True,
     False,
+    /// The object's counts are of an older generation: the condition does not hold, and nothing is shown either.
+    NotObserved,
     /// This reading failed; another may succeed.
     Unknown,
     /// It can never be answered here, for instance for lack of Prometheus.
@@ -111,10 +113,13 @@ fn compare(
 ) -> Reading {
     let counts = field != WorkloadField::DesiredReplicas;
     if counts && facts.observed_generation < facts.generation {
-        return no(format!(
-            "not observed yet (generation {}, observed {})",
-            facts.generation, facts.observed_generation
-        ));
+        return Reading {
+            truth: Truth::NotObserved,
+            seen: format!(
+                "not observed yet (generation {}, observed {})",
+                facts.generation, facts.observed_generation
+            ),
+        };
     }
     let left = match field {
         WorkloadField::ReadyReplicas => facts.ready,

@@ -97,7 +97,7 @@ impl Track {
                 }
             }
             Truth::Unknown => self.unanswered(),
-            Truth::Unevaluable => self.break_off(),
+            Truth::NotObserved | Truth::Unevaluable => self.break_off(),
         }
         self.ever_evaluable |= reading.truth != Truth::Unevaluable;
         self.last = Some(reading);

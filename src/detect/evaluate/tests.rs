@@ -70,7 +70,7 @@ fn counts_of_an_older_generation_are_not_evidence_but_the_wish_is() {
         "deployment.shop.web.readyReplicas == desiredReplicas",
         &observation,
     );
-    assert_eq!(reading.truth, Truth::False);
+    assert_eq!(reading.truth, Truth::NotObserved);
     assert_eq!(reading.seen, "not observed yet (generation 7, observed 6)");
     assert_eq!(
         judge("deployment.shop.web.desiredReplicas >= 3", &observation).truth,

@@ -230,8 +230,18 @@ fn a_fault_shows_when_every_condition_is_false_or_by_its_own_rule() {
     assert_eq!((default.shown_ms(), default.missing().len()), (None, 1));
     default.feed(&observation(1, Seen::Nothing, 0));
     assert_eq!(default.shown_ms(), None, "not known to be false");
-    default.feed(&observation(2, Seen::Bad, 0));
-    assert_eq!(default.shown_ms(), Some(2000));
+    let mut late = observation(2, Seen::Bad, 0);
+    late.deployments
+        .values_mut()
+        .for_each(|web| web.generation = 2);
+    default.feed(&late);
+    assert_eq!(
+        default.shown_ms(),
+        None,
+        "the controller has not looked yet"
+    );
+    default.feed(&observation(3, Seen::Bad, 0));
+    assert_eq!(default.shown_ms(), Some(3000));
 
     let mut own = Manifest::new(&[condition("deployment.shop.web.restarts >= 2", 0)], &[]);
     for (at_s, restarts) in [(0, 5), (10, 6), (20, 7)] {
