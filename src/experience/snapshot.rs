@@ -111,6 +111,12 @@ impl Snapshot {
         &self.hash
     }
 
+    /// SHA-256 over what a policy could serve, hex: what is in quarantine or excluded does not count.
+    pub fn eligible_hash(&self, policy: &Policy) -> String {
+        let rows = self.rows.iter().filter(|row| policy.admits(&row.entry));
+        content_hash(&self.embedder, rows)
+    }
+
     /// Postmortems that are kept but cannot be found until they are embedded again.
     pub fn without_vector(&self) -> &[PostmortemId] {
         &self.without_vector
@@ -171,7 +177,7 @@ impl Snapshot {
     }
 }
 
-fn content_hash(embedder: &EmbedderId, rows: &[Row]) -> String {
+fn content_hash<'a>(embedder: &EmbedderId, rows: impl IntoIterator<Item = &'a Row>) -> String {
     let mut hash = Sha256::new();
     hash.update(embedder.as_str());
     for row in rows {

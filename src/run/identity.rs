@@ -19,7 +19,7 @@ pub fn run_id(setting: &Setting, order: &Order, agent: &dyn Agent) -> RunId {
         agent.name(),
         agent.version(),
         setting.embedder.identity().as_str(),
-        setting.snapshot.content_hash(),
+        &setting.snapshot.eligible_hash(policy),
         &format!("{policy:?}"),
         env!("CARGO_PKG_VERSION"),
     ] {
