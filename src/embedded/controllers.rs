@@ -4,6 +4,7 @@
 //! however many changes came in between. A controller reads the store, writes what differs, and may ask to be
 //! called again at a time. Controllers know each other only through the store.
 
+mod autoscaler;
 #[cfg(test)]
 mod bench;
 pub mod claim;
@@ -46,6 +47,7 @@ pub enum Controller {
     StatefulSet,
     DaemonSet,
     Job,
+    Autoscaler,
     Claim,
     Endpoints,
     Disruption,
@@ -84,6 +86,8 @@ pub struct State {
     wakes: BTreeMap<Key, Time>,
     /// Failed attempts in a row.
     failures: BTreeMap<Key, u32>,
+    /// Sizes that autoscalers recommended lately.
+    recommendations: BTreeMap<Key, Vec<(Time, i64)>>,
     /// Nodes whose kubelet does not report.
     silent: BTreeSet<String>,
     /// Nodes whose kubelet has noticed that they are cordoned.
@@ -119,6 +123,7 @@ fn reconcile(world: &mut World, key: &Key) {
         Controller::StatefulSet => statefulset::reconcile(world, key),
         Controller::DaemonSet => daemonset::reconcile(world, key),
         Controller::Job => job::reconcile(world, key),
+        Controller::Autoscaler => autoscaler::reconcile(world, key),
         Controller::Claim => claim::reconcile(world, key),
         Controller::Endpoints => endpoints::reconcile(world, key),
         Controller::Disruption => disruption::reconcile(world, key),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::embedded::controllers::object::{
     controller, deleting, items, map_selects, name, namespace, selects,
 };
-use crate::embedded::controllers::{Controller, enqueue, pods};
+use crate::embedded::controllers::{Controller, Key, autoscaler, enqueue, pods, wake_at};
 use crate::embedded::kind::Kind;
 use crate::embedded::store::{Change, ChangeKind};
 use crate::embedded::world::World;
@@ -36,6 +36,15 @@ pub(super) fn on_change(world: &mut World, change: &Change) {
         Kind::Pod => pod_changed(world, change),
         Kind::PersistentVolume if change.what != ChangeKind::Deleted => claims(world, None),
         Kind::ReplicaSet => replicaset_changed(world, change),
+        Kind::HorizontalPodAutoscaler if change.what == ChangeKind::Added => {
+            let key = Key {
+                controller: Controller::Autoscaler,
+                namespace: namespace(object).to_owned(),
+                name: name(object).to_owned(),
+            };
+            let due = world.now() + autoscaler::PERIOD;
+            wake_at(world, &key, due);
+        }
         Kind::Node if beyond_status(change) => daemons(world),
         _ => {}
     }
