@@ -43,6 +43,9 @@ pub mod volumes;
 pub mod words;
 pub mod worker;
 
+#[cfg(test)]
+mod tests;
+
 pub use log::logs;
 pub use metrics::metrics;
 

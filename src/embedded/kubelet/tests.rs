@@ -1,0 +1,186 @@
+//! The kubelet driven directly: pods put into a world without an API server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::embedded::image::program::{Amount, Line, Listen, Path, Program, Protocol, Step};
+use crate::embedded::image::{DEFAULT_PATH, Image, Registry};
+use crate::embedded::kind::Kind;
+use crate::embedded::kubelet::{LogRequest, logs};
+use crate::embedded::time::Time;
+use crate::embedded::world::World;
+
+fn world() -> World {
+    let mut registry = Registry::default();
+    let mut image = Image {
+        digest: format!("sha256:{}", "a".repeat(64)),
+        env: vec![("PATH".to_owned(), DEFAULT_PATH.to_owned())],
+        ..Image::default()
+    }
+    .with_tools(&["sh", "sleep", "echo", "cat", "true", "false", "test", "dd", "touch", "kill", "env"])
+    .with_program("/bin/server", server());
+    image.cmd = vec!["sh".to_owned()];
+    assert!(registry.add("docker.io/library/tools:1", Arc::new(image), true));
+    World::new(3, Time::parse("2026-03-02T09:00:00Z").unwrap(), registry)
+}
+
+fn server() -> Program {
+    Program {
+        name: "server".to_owned(),
+        base_kib: 2_000,
+        steps: vec![
+            Step::HandleTerm { line: Some(Line::plain("bye")), exit: 0, drain_ms: 1000 },
+            Step::Leak { kib_per_minute: Amount::env("LEAK_KIB", 0) },
+            Step::Listen(Listen {
+                port: Amount::fixed(8080),
+                loopback: false,
+                speaks: Protocol::Http {
+                    paths: vec![Path {
+                        path: "/ok".to_owned(),
+                        prefix: false,
+                        status: 200,
+                        cpu_us_each: 100,
+                        cpu_times: Amount::fixed(1),
+                        asks_database: false,
+                        body: String::new(),
+                    }],
+                },
+            }),
+        ],
+        ..Program::default()
+    }
+}
+
+fn put(world: &mut World, container: Value, more: Value) {
+    let mut container = container;
+    container["name"] = "c".into();
+    container["image"] = "tools:1".into();
+    let mut spec = json!({"nodeName": "node-1", "containers": [container], "restartPolicy": "Always"});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    let pod = json!({"metadata": {"name": "p", "namespace": "a"}, "spec": spec});
+    world.create(Kind::Pod, pod).unwrap();
+}
+
+fn run(world: &mut World, seconds: u64) {
+    let until = world.now() + Duration::from_secs(seconds);
+    world.run_until(until);
+}
+
+fn status(world: &World) -> Value {
+    world.store.get(Kind::Pod, "a", "p").unwrap()["status"].clone()
+}
+
+fn log(world: &World) -> String {
+    logs(world, "a", "p", &LogRequest::default()).unwrap()
+}
+
+#[test]
+fn a_shell_line_runs_and_its_output_is_the_log() {
+    let mut world = world();
+    let line = "A=x; for i in 1 2; do echo \"$A$i\"; done; test -e /nope || echo none; exit 3";
+    put(&mut world, json!({"command": ["sh", "-c", line]}), json!({"restartPolicy": "Never"}));
+    run(&mut world, 10);
+    assert_eq!(log(&world), "x1\nx2\nnone\n");
+    let status = status(&world);
+    assert_eq!(status["phase"], "Failed");
+    assert_eq!(status["containerStatuses"][0]["state"]["terminated"]["exitCode"], 3);
+}
+
+#[test]
+fn a_command_that_is_not_there_says_so_with_127() {
+    let mut world = world();
+    put(&mut world, json!({"command": ["sh", "-c", "nope --x"]}), json!({"restartPolicy": "Never"}));
+    run(&mut world, 10);
+    assert_eq!(log(&world), "sh: nope: not found\n");
+    assert_eq!(status(&world)["containerStatuses"][0]["state"]["terminated"]["exitCode"], 127);
+}
+
+#[test]
+fn a_background_job_that_fills_a_volume_gets_the_pod_evicted() {
+    let mut world = world();
+    let line = "(sleep 3; dd if=/dev/zero of=/scratch/f bs=1M count=20 2>/dev/null) & exec server";
+    put(
+        &mut world,
+        json!({"command": ["sh", "-c", line], "volumeMounts": [{"name": "s", "mountPath": "/scratch"}]}),
+        json!({"volumes": [{"name": "s", "emptyDir": {"sizeLimit": "5Mi"}}]}),
+    );
+    run(&mut world, 90);
+    let status = status(&world);
+    assert_eq!(status["reason"], "Evicted");
+    assert_eq!(status["message"], "Usage of EmptyDir volume \"s\" exceeds the limit \"5Mi\". ");
+}
+
+#[test]
+fn a_leak_ends_in_an_out_of_memory_kill() {
+    let mut world = world();
+    put(
+        &mut world,
+        json!({
+            "command": ["server"],
+            "env": [{"name": "LEAK_KIB", "value": "4096"}],
+            "resources": {"limits": {"memory": "10Mi"}},
+        }),
+        json!({}),
+    );
+    run(&mut world, 100);
+    assert!(status(&world)["containerStatuses"][0]["state"]["running"].is_object());
+    run(&mut world, 60);
+    let container = status(&world)["containerStatuses"][0].clone();
+    assert_eq!(container["restartCount"], 1);
+    assert_eq!(container["lastState"]["terminated"]["reason"], "OOMKilled");
+}
+
+#[test]
+fn a_shell_that_ignores_sigterm_is_killed_after_the_grace_period() {
+    let mut world = world();
+    put(
+        &mut world,
+        json!({
+            "command": ["sh", "-c", "while true; do sleep 1; done"],
+            "livenessProbe": {"exec": {"command": ["false"]}, "periodSeconds": 2, "failureThreshold": 1},
+        }),
+        json!({"terminationGracePeriodSeconds": 5}),
+    );
+    run(&mut world, 20);
+    let last = status(&world)["containerStatuses"][0]["lastState"]["terminated"].clone();
+    assert_eq!(last["exitCode"], 137);
+    assert_eq!(last["reason"], "Error");
+}
+
+#[test]
+fn a_trap_ends_a_waiting_shell_at_once() {
+    let mut world = world();
+    put(
+        &mut world,
+        json!({
+            "command": ["sh", "-c", "trap 'echo bye; exit 0' TERM; sleep 1000 & wait"],
+            "livenessProbe": {"exec": {"command": ["false"]}, "periodSeconds": 2, "failureThreshold": 1},
+        }),
+        json!({}),
+    );
+    run(&mut world, 20);
+    let last = status(&world)["containerStatuses"][0]["lastState"]["terminated"].clone();
+    assert_eq!(last["exitCode"], 0);
+}
+
+#[test]
+fn an_idle_ready_pod_costs_next_to_nothing() {
+    let mut world = world();
+    put(
+        &mut world,
+        json!({
+            "command": ["server"],
+            "readinessProbe": {"httpGet": {"path": "/ok", "port": 8080}, "periodSeconds": 5},
+        }),
+        json!({}),
+    );
+    run(&mut world, 30);
+    let before = world.store.resource_version();
+    assert_eq!(status(&world)["containerStatuses"][0]["ready"], true);
+    run(&mut world, 600);
+    assert_eq!(world.store.resource_version(), before);
+}
