@@ -33,6 +33,8 @@ const BURST_REFILL: Duration = Duration::from_secs(300);
 /// Aggregation memory of the event clients.
 #[derive(Debug, Default)]
 pub struct State {
+    /// Counts event names, to keep those of one microsecond apart.
+    named: i64,
     similar: BTreeMap<String, Similar>,
     seen: BTreeMap<String, Seen>,
     buckets: BTreeMap<String, Bucket>,
@@ -296,8 +298,9 @@ fn event_namespace(about: &Value) -> String {
 
 /// `object.` and the time in nanoseconds as hex, as the clients name events.
 fn event_name(world: &mut World, about: &Value) -> String {
-    // The clock counts microseconds; the rest keeps names of one moment apart.
-    let nanos = world.now().micros() * 1000 + i64::try_from(world.below(1000)).unwrap_or(0);
+    // The clock counts microseconds; the count below them keeps the events of one moment apart.
+    world.events.named = (world.events.named + 1) % 1000;
+    let nanos = world.now().micros() * 1000 + world.events.named;
     format!("{}.{nanos:x}", about["name"].as_str().unwrap_or_default())
 }
 

@@ -97,12 +97,21 @@ impl Play {
             if object["kind"] == "Deployment" {
                 tokio::time::sleep(Duration::from_secs(15)).await;
             }
-            play::create(&self.client, object)
+            let mut object = object.clone();
+            for change in setup(recording, true) {
+                let path = change["path"].as_str().unwrap_or_default();
+                if object["kind"] == "Deployment"
+                    && let Some(place) = object.pointer_mut(path)
+                {
+                    *place = change["value"].clone();
+                }
+            }
+            play::create(&self.client, &object)
                 .await
                 .expect("the fixture is accepted");
         }
         tokio::time::sleep(WARM_UP).await;
-        for command in recording["setup"].as_array().into_iter().flatten() {
+        for command in setup(recording, false) {
             play::play(&self.client, command)
                 .await
                 .expect("the setup is accepted");
@@ -261,6 +270,15 @@ impl Play {
         };
         self.comparison.differences.push(difference);
     }
+}
+
+/// What a fault's fixture has beyond the common one: made so before its creation, or changed afterwards.
+fn setup(recording: &Value, before: bool) -> impl Iterator<Item = &Value> {
+    recording["setup"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(move |change| (change["op"] == "before-creation") == before)
 }
 
 /// Plays the commands; each is accepted or refused as it was.

@@ -44,6 +44,7 @@ pub fn sample_of(world: &World) -> Value {
                 "deletionTimestamp": meta["deletionTimestamp"],
                 "owner": [meta["ownerReferences"][0]["name"]],
                 "node": pod["spec"]["nodeName"],
+                "spec": pod["spec"],
                 "status": pod["status"],
             })
         })
@@ -75,9 +76,9 @@ fn logs_of(world: &World, pods: &[Value]) -> Value {
     let mut all = json!({});
     for pod in pods {
         let name = pod["name"].as_str().unwrap_or_default();
-        for list in ["initContainerStatuses", "containerStatuses"] {
-            for status in pod["status"][list].as_array().into_iter().flatten() {
-                let container = status["name"].as_str().unwrap_or_default();
+        for list in ["initContainers", "containers"] {
+            for spec in pod["spec"][list].as_array().into_iter().flatten() {
+                let container = spec["name"].as_str().unwrap_or_default();
                 for previous in [false, true] {
                     let request = LogRequest {
                         container: Some(container.to_owned()),
@@ -182,13 +183,11 @@ fn pods(
     let mut roles = BTreeMap::new();
     for (role, mut list) in by_role {
         list.sort_by_key(|pod| {
-            (
-                pod["creationTimestamp"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
-                order(pod),
-            )
+            let created = pod["creationTimestamp"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            (created, pod["node"].is_null(), order(pod))
         });
         for (index, pod) in list.iter().enumerate() {
             let role = format!("{role}#{index}");

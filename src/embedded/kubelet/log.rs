@@ -126,14 +126,11 @@ pub fn logs(
         return Ok(String::new());
     }
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-    let Some(pod) = world.kubelet.pods.get(uid) else {
-        return Err(format!(
-            "container \"{container}\" in pod \"{name}\" is waiting to start: ContainerCreating"
-        ));
-    };
+    let pod = world.kubelet.pods.get(uid);
+    let known = pod.map_or(&object["status"], |pod| &pod.status);
     let status = ["initContainerStatuses", "containerStatuses"]
         .iter()
-        .flat_map(|list| pod.status[list].as_array().into_iter().flatten())
+        .flat_map(|list| known[list].as_array().into_iter().flatten())
         .find(|status| status["name"] == container.as_str());
     let Some(status) = status else {
         return Err(format!(
@@ -141,7 +138,7 @@ pub fn logs(
         ));
     };
     let id = container_to_read(status, &container, name, request.previous)?;
-    match pod.run(id.trim_start_matches("containerd://")) {
+    match pod.and_then(|pod| pod.run(id.trim_start_matches("containerd://"))) {
         Some(run) => Ok(run.log.read(request, world.now())),
         None => Ok(format!("unable to retrieve container logs for {id}")),
     }

@@ -474,13 +474,18 @@ pub fn serve(world: &World, run: &mut Run, index: usize, path: &str) -> Option<A
     } else {
         (known.status, known.body.clone())
     };
-    let at = run.cpu.charge(now, varied(known.cpu_us_each * times, now)) + Duration::from_micros(400);
+    let at =
+        run.cpu.charge(now, varied(known.cpu_us_each * times, now)) + Duration::from_micros(400);
     Some(Answer { status, body, at })
 }
 
 /// No two requests cost the same: collections, caches and other work make up to an eighth more or less. Drawn
 /// from the moment, so that the same history costs the same.
 fn varied(micros: u64, now: Time) -> u64 {
-    let draw = now.micros().unsigned_abs().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+    let draw = now
+        .micros()
+        .unsigned_abs()
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        >> 40;
     micros * (875 + draw % 251) / 1000
 }

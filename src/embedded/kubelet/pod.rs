@@ -66,6 +66,8 @@ pub struct Worker {
     pub plan: VecDeque<Action>,
     pub stage: Stage,
     pub failed: bool,
+    /// What the sync under way goes by: what was seen when it began.
+    pub view: Vec<Facts>,
 }
 
 /// Where a sync stands between its steps.
@@ -108,6 +110,7 @@ pub enum Action {
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     pub ip: String,
+    pub since: Time,
 }
 
 /// One run of a container.
@@ -264,6 +267,15 @@ impl Pod {
 
     pub fn run_mut(&mut self, id: &str) -> Option<&mut Run> {
         self.runs.iter_mut().find(|run| run.facts.id == id)
+    }
+
+    /// The newest run of a container as the sync under way knows it.
+    pub fn newest_viewed(&self, name: &str) -> Option<&Facts> {
+        self.worker
+            .view
+            .iter()
+            .rev()
+            .find(|facts| facts.name == name)
     }
 
     /// The newest run of a container as the kubelet has seen it.

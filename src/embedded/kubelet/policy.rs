@@ -3,11 +3,16 @@
 //! A pod that some policy selects for a direction accepts only what one of those policies allows. The node
 //! itself (probes) is always let in.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::embedded::kind::Kind;
 use crate::embedded::kubelet::pod::Pod;
 use crate::embedded::world::World;
+
+/// A new pod's own traffic passes until the policy agent has met it.
+const UNFILTERED: Duration = Duration::from_secs(2);
 
 /// One end of a connection.
 struct End<'a> {
@@ -30,7 +35,11 @@ pub fn allows(world: &World, from: &Pod, address: &str, port: u16) -> bool {
     let Some(target) = target else { return true };
     let source = end_of(from);
     let target = end_of(target);
-    passes(world, &source, &target, port, "Egress")
+    let fresh = from
+        .sandbox
+        .as_ref()
+        .is_none_or(|sandbox| world.now().since(sandbox.since) < UNFILTERED);
+    (fresh || passes(world, &source, &target, port, "Egress"))
         && passes(world, &target, &source, port, "Ingress")
 }
 

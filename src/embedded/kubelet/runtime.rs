@@ -120,7 +120,7 @@ pub fn create(world: &mut World, pod: &mut Pod, container: &str) {
             init,
             state: RunState::Created,
             restart_count: pod
-                .newest_seen(container)
+                .newest_viewed(container)
                 .map_or(0, |last| last.restart_count + 1),
             image: reference.as_ref().map(Reference::full).unwrap_or_default(),
             image_id: reference

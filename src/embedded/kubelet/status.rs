@@ -47,7 +47,10 @@ pub fn generate(world: &mut World, pod: &mut Pod) {
         status["initContainerStatuses"] = init.into();
     }
     status["containerStatuses"] = own.into();
-    if let Some((reason, message)) = &pod.evicted {
+    // A pod that was told to go and whose containers all ended well reads as succeeded, evicted or not.
+    if let Some((reason, message)) = &pod.evicted
+        && status["phase"] != "Succeeded"
+    {
         status["phase"] = "Failed".into();
         status["reason"] = reason.clone().into();
         status["message"] = message.clone().into();
@@ -269,7 +272,13 @@ fn phase(pod: &Pod, init: &[Value], own: &[Value]) -> &'static str {
     if running > 0 {
         return "Running";
     }
+    let gone = pod
+        .termination
+        .as_ref()
+        .is_some_and(|termination| termination.stopped);
     match pod.restart_policy() {
+        _ if gone && succeeded == stopped => "Succeeded",
+        _ if gone => "Failed",
         "Always" => "Running",
         _ if succeeded == stopped => "Succeeded",
         "Never" => "Failed",
@@ -311,12 +320,16 @@ fn set_conditions(now: Time, pod: &Pod, status: &mut Value) {
         condition(
             "Initialized",
             init_done,
-            (!init_done).then(|| {
-                (
-                    "ContainersNotInitialized",
-                    format!("containers with incomplete status: [{}]", raw.join(" ")),
-                )
-            }),
+            if phase == "Succeeded" {
+                Some(("PodCompleted", String::new()))
+            } else {
+                (!init_done).then(|| {
+                    (
+                        "ContainersNotInitialized",
+                        format!("containers with incomplete status: [{}]", raw.join(" ")),
+                    )
+                })
+            },
         ),
         condition(
             "Ready",
@@ -387,24 +400,19 @@ fn write(world: &mut World, pod: &mut Pod, status: Value) {
         .filter(|entry| !OWN_CONDITIONS.iter().any(|own| entry["type"] == *own))
         .cloned()
         .collect();
+    let generation = pod.object["metadata"]["generation"].clone();
     if let Some(list) = merged["conditions"].as_array_mut() {
-        list.extend(others);
+        list.extend(others.into_iter().map(|mut entry| {
+            if entry["type"] == "PodScheduled" && !generation.is_null() {
+                entry["observedGeneration"] = generation.clone();
+            }
+            entry
+        }));
     }
     pod.status = merged.clone();
     let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
     world.update(Kind::Pod, &namespace, &name, |object| {
         object["status"] = merged;
-    });
-}
-
-/// Adds a condition of the kubelet's that is not part of every status.
-pub fn add_condition(world: &mut World, pod: &Pod, condition: Value) {
-    let (namespace, name) = (pod.namespace.clone(), pod.name.clone());
-    world.update(Kind::Pod, &namespace, &name, |object| {
-        if let Some(list) = object["status"]["conditions"].as_array_mut() {
-            list.retain(|entry| entry["type"] != condition["type"]);
-            list.insert(0, condition);
-        }
     });
 }
 

@@ -16,6 +16,7 @@ pub fn begin(world: &mut World, pod: &mut Pod) {
     pod.worker.failed = false;
     pod.worker.pending = false;
     pod.worker.plan.clear();
+    pod.worker.view = pod.seen.clone();
     status::generate(world, pod);
     if pod.finished {
         pod.worker.busy = false;
@@ -62,7 +63,8 @@ pub fn step(world: &mut World, pod: &mut Pod, number: u64) {
         }
         Stage::Sandbox => {
             let ip = kubelet::next_address(world);
-            pod.sandbox = Some(Sandbox { ip });
+            let since = world.now();
+            pod.sandbox = Some(Sandbox { ip, since });
             worker::ask_for_look(world, &pod.uid);
             plan(world, pod);
         }
@@ -83,10 +85,10 @@ fn plan(world: &mut World, pod: &mut Pod) {
         .collect();
     let started = specs
         .iter()
-        .any(|(name, init)| !init && pod.newest_seen(name).is_some());
+        .any(|(name, init)| !init && pod.newest_viewed(name).is_some());
     let mut initialised = true;
     for (name, _) in specs.iter().filter(|(_, init)| *init && !started) {
-        let newest = pod.newest_seen(name);
+        let newest = pod.newest_viewed(name);
         if newest.is_some_and(|facts| facts.state == RunState::Exited && facts.exit_code == 0) {
             continue;
         }
@@ -114,7 +116,7 @@ fn action_for(pod: &Pod, name: &str) -> Option<Action> {
     let start = || Action::Start {
         container: name.to_owned(),
     };
-    let Some(newest) = pod.newest_seen(name) else {
+    let Some(newest) = pod.newest_viewed(name) else {
         return Some(start());
     };
     if newest.state == RunState::Exited {
@@ -203,7 +205,8 @@ pub fn act(world: &mut World, pod: &mut Pod) {
 fn backs_off(world: &mut World, pod: &mut Pod, container: &str) -> bool {
     let now = world.now();
     let ended = pod
-        .seen
+        .worker
+        .view
         .iter()
         .rev()
         .filter(|facts| facts.name == container && facts.state == RunState::Exited)

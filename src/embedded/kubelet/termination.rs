@@ -135,6 +135,8 @@ pub fn clear(world: &mut World, uid: &str) {
         let address = pod.sandbox.take();
         status::generate(world, &mut pod);
         pod.finished = true;
+        // The containers themselves go with the pod.
+        pod.runs.clear();
         let remove = pod
             .termination
             .as_ref()

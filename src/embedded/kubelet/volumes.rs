@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::embedded::kind::Kind;
 use crate::embedded::kubelet::pod::Pod;
 use crate::embedded::kubelet::{self, Work, worker};
+use crate::embedded::time::Time;
 use crate::embedded::world::{self, World};
 
 /// First and largest delay between two attempts to mount a volume.
@@ -26,6 +27,9 @@ pub struct Volumes {
     /// Bytes written into emptyDirs, by volume; the writable layers count under the empty name.
     pub written: BTreeMap<String, u64>,
     written_by: BTreeMap<String, BTreeMap<String, u64>>,
+    /// `written` at the last measurement, and when the next is due.
+    pub measured: BTreeMap<String, u64>,
+    pub measure_due: Time,
 }
 
 fn list(pod: &Pod) -> Vec<Value> {
