@@ -26,9 +26,6 @@ const NOT_PLAYED: &[&str] = &[
     "hpa-missing-request",
     "webhook-unavailable",
     "node-not-ready",
-    "job-backoff-limit",
-    "pvc-missing",
-    "pvc-unbound",
 ];
 
 #[test]

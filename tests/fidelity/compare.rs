@@ -375,7 +375,8 @@ fn shown_events(
         });
         let at = (time.micros() - began.micros()) as f64 / 1e6;
         let entry = all.entry(event_text(&flat, names)).or_insert(at);
-        if *entry < 0.0 && at >= 0.0 {
+        // Event times are whole seconds.
+        if *entry < -1.0 && at >= -1.0 {
             *entry = at;
         }
     }
