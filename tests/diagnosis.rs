@@ -1,6 +1,11 @@
 //! The rules agent's diagnosis against what a real cluster showed: each recorded fault (Kubernetes v1.34.4, one
 //! node) is turned into evidence, sample by sample, and explained.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a broken setup must stop the test where it breaks"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -97,11 +102,7 @@ impl Objects {
     fn of(recording: &Value) -> Objects {
         let fixture = read("fixture");
         let mut items = fixture["items"].as_array().unwrap().clone();
-        for kind in ["ServiceAccount"] {
-            items.push(
-                json!({"kind": kind, "metadata": {"name": "default", "namespace": NAMESPACE}}),
-            );
-        }
+        items.push(json!({"kind": "ServiceAccount", "metadata": {"name": "default", "namespace": NAMESPACE}}));
         items.push(json!({"kind": "Node", "metadata": {"name": "node-1"},
             "status": {"allocatable": {"cpu": "4", "memory": "8Gi"}}}));
         let mut objects = Objects {
