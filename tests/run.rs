@@ -87,15 +87,17 @@ fn a_second_run_of_the_same_seed_is_the_same_run() {
     assert_eq!(bench.store.records().unwrap().len(), 1);
 }
 
-#[test]
-fn every_gate_ends_the_run_with_its_code_and_without_a_score() {
+/// Mutation, fixed_when, the code that the run ends with, and words of its message.
+type Gate = (&'static str, &'static str, FrameworkCode, &'static str);
+
+fn gates() -> [Gate; 8] {
     let ready = "deployment.prod-advocate.advocate-api.readyReplicas == desiredReplicas";
     let image = "spec.template.spec.containers[0].image = \"ghcr.io/acme/advocate-api:2.5.0\"";
     let request = "spec.template.spec.containers[0].resources.requests.memory = \"512Mi\"";
     let two = "deployment.prod-advocate.advocate-api.readyReplicas >= 2";
     let promql = "'promql: up == 1'";
     let harmless = "spec.template.spec.containers[0].resources.limits.memory = \"200Mi\"";
-    let cases = [
+    [
         (
             image,
             two,
@@ -144,9 +146,13 @@ fn every_gate_ends_the_run_with_its_code_and_without_a_score() {
             FrameworkCode::FaultVanished,
             "had changed nothing",
         ),
-    ];
+    ]
+}
+
+#[test]
+fn every_gate_ends_the_run_with_its_code_and_without_a_score() {
     let bench = Bench::new();
-    for (mutation, fixed_when, expected, words) in cases {
+    for (mutation, fixed_when, expected, words) in gates() {
         let scenario = bench.scenario(&fault(mutation, fixed_when));
         let finished = bench.run_built_in(&scenario, "noop", 1);
         let RunState::FrameworkError { code, message } = &finished.record.state else {

@@ -1,5 +1,10 @@
 //! What the tests of whole runs stand on: a store in memory, the library, agents that do as told.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a set-up that fails is a failed test, and the line says which"
+)]
+
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,6 +3,11 @@
 //! The embedded cluster outlives the "process" here: the plan and the journal are written by the same code as in a run,
 //! which then simply stops.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a set-up that fails is a failed test, and the line says which"
+)]
+
 use agent_breakage::cluster::reset::{self, Owned};
 use agent_breakage::cluster::state;
 use agent_breakage::cluster::target::Target;
