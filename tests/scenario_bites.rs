@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use agent_breakage::agent::{Agent, AgentError, Desk};
 use agent_breakage::embed::lexical::Lexical;
-use agent_breakage::experience::policy::Policy;
 use agent_breakage::experience::Reader;
+use agent_breakage::experience::policy::Policy;
 use agent_breakage::ids::Seed;
 use agent_breakage::record::{Postmortem, Record, RunState};
 use agent_breakage::run::Setting;

@@ -25,11 +25,10 @@ const SIMILAR_EVENTS: usize = 10;
 /// Similar events further apart than this are no longer counted together.
 const SIMILAR_WITHIN: Duration = Duration::from_secs(600);
 
-/// Events that a controller may write about one object at once; afterwards one per refill.
-const BURST: (f64, Duration) = (25.0, Duration::from_secs(300));
+/// Events of one type that one source may write about one object at once; afterwards one per `BURST_REFILL`.
+const BURST: f64 = 25.0;
 
-/// The same for the kubelet, whose recorded bursts about one pod go to about fifty.
-const KUBELET_BURST: (f64, Duration) = (50.0, Duration::from_secs(25));
+const BURST_REFILL: Duration = Duration::from_secs(300);
 
 /// Aggregation memory of the event clients.
 #[derive(Debug, Default)]
@@ -122,14 +121,9 @@ pub fn record(world: &mut World, event: NewEvent<'_>) {
     seen.count += 1;
     let (name, count, first) = (seen.name.clone(), seen.count, seen.first);
     // What the limit swallows still counts towards the next event that passes.
-    let burst = if event.component == "kubelet" {
-        KUBELET_BURST
-    } else {
-        BURST
-    };
     if !world
         .events
-        .admits(&format!("{source}/{object}"), now, burst)
+        .admits(&format!("{source}/{object}/{kind}"), now)
     {
         return;
     }
@@ -263,13 +257,13 @@ impl State {
     }
 
     /// Takes a token of the source's bucket for the object, if there is one.
-    fn admits(&mut self, key: &str, now: Time, (burst, refill): (f64, Duration)) -> bool {
+    fn admits(&mut self, key: &str, now: Time) -> bool {
         let bucket = self.buckets.entry(key.to_owned()).or_insert(Bucket {
-            tokens: burst,
+            tokens: BURST,
             filled: now,
         });
-        let refilled = now.since(bucket.filled).as_secs_f64() / refill.as_secs_f64();
-        bucket.tokens = (bucket.tokens + refilled).min(burst);
+        let refilled = now.since(bucket.filled).as_secs_f64() / BURST_REFILL.as_secs_f64();
+        bucket.tokens = (bucket.tokens + refilled).min(BURST);
         bucket.filled = now;
         if bucket.tokens < 1.0 {
             return false;

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::Value;
 
 use crate::embedded::events::{self, NewEvent};
@@ -137,10 +139,12 @@ pub struct State {
     /// Offset of the looks within a second.
     phase: Option<i64>,
     last_address: u32,
+    /// The kubelet's own randomness: what others draw does not change when its timers are due.
+    rng: ChaCha8Rng,
 }
 
 impl State {
-    pub fn new(images: Registry) -> State {
+    pub fn new(images: Registry, seed: u64) -> State {
         State {
             present: images.preloaded().collect(),
             images,
@@ -149,6 +153,7 @@ impl State {
             look_due: None,
             phase: None,
             last_address: 4,
+            rng: ChaCha8Rng::seed_from_u64(seed.rotate_left(17)),
         }
     }
 }
@@ -181,7 +186,7 @@ pub fn on_change(world: &mut World, change: &Change) {
                 namespace: text("namespace"),
                 name: text("name"),
             };
-            let delay = world.jitter(4, 8);
+            let delay = delay(world, 4, 8);
             world.after(delay, world::Work::Kubelet(work));
         }
         Kind::ConfigMap | Kind::Secret if change.what == ChangeKind::Modified => {
@@ -195,7 +200,7 @@ pub fn on_change(world: &mut World, change: &Change) {
                 .collect();
             for pod in users {
                 // The pod's next regular sync, with a cache that is at most a few seconds old.
-                let delay = world.jitter(55_000, 30_000);
+                let delay = delay(world, 55_000, 30_000);
                 world.after(delay, world::Work::Kubelet(Work::Refresh { pod }));
             }
         }
@@ -345,7 +350,11 @@ pub fn next_address(world: &mut World) -> String {
     format!("10.42.0.{last}")
 }
 
-/// Delay drawn between `least` and `least + spread` milliseconds.
+/// A delay of `least` to `least + spread` milliseconds.
 pub fn delay(world: &mut World, least: u64, spread: u64) -> Duration {
-    world.jitter(least, spread)
+    let drawn = match spread {
+        0 => 0,
+        _ => world.kubelet.rng.next_u64() % (spread * 1000),
+    };
+    Duration::from_micros(least * 1000 + drawn)
 }

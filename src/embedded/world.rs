@@ -57,7 +57,7 @@ impl World {
             rng: ChaCha8Rng::seed_from_u64(seed),
             controllers: controllers::State::default(),
             scheduler: scheduler::State::default(),
-            kubelet: kubelet::State::new(images),
+            kubelet: kubelet::State::new(images, seed),
             events: events::State::default(),
         }
     }

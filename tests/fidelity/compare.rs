@@ -326,6 +326,18 @@ fn names_of(baseline: &Value, samples: &[Value]) -> Names {
     for (_, name) in sets {
         names.note(&name);
     }
+    for sample in samples {
+        for pod in sample["pods"].as_array().into_iter().flatten() {
+            let (name, owner) = (pod["name"].as_str(), pod["owner"][0].as_str());
+            if let (Some(name), Some(owner)) = (name, owner)
+                && name
+                    .strip_prefix(owner)
+                    .is_some_and(|suffix| suffix.len() == 6)
+            {
+                names.note_owner(owner);
+            }
+        }
+    }
     names
 }
 
@@ -375,8 +387,10 @@ fn shown_events(
         });
         let at = (time.micros() - began.micros()) as f64 / 1e6;
         let entry = all.entry(event_text(&flat, names)).or_insert(at);
-        // Event times are whole seconds.
-        if *entry < -1.0 && at >= -1.0 {
+        // Event times are whole seconds. Of several that read alike the first after the commands counts.
+        let later = *entry < -1.0 && at >= -1.0;
+        let earlier = at >= -1.0 && at < *entry;
+        if later || earlier {
             *entry = at;
         }
     }

@@ -20,6 +20,13 @@ impl Names {
         self.sets.entry(name.to_owned()).or_insert(next);
     }
 
+    /// Notes an owner whose pods have generated names, such as a Job.
+    pub fn note_owner(&mut self, name: &str) {
+        self.sets
+            .entry(name.to_owned())
+            .or_insert_with(|| name.to_owned());
+    }
+
     /// Replaces everything that differs by chance.
     pub fn plain(&self, text: &str) -> String {
         let mut text = text.to_owned();

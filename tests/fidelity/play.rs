@@ -27,7 +27,7 @@ pub async fn play(client: &kube::Client, command: &Value) -> Result<(), String> 
         }
         "scale" => {
             let body = json!({"spec": {"replicas": command["replicas"]}});
-            patch(client, &path(name), "merge", &body).await
+            patch(client, &format!("{}/scale", path(name)), "merge", &body).await
         }
         "rollout-restart" => {
             let stamp = json!({"kubectl.kubernetes.io/restartedAt": "2026-11-30T21:00:00Z"});
@@ -78,7 +78,7 @@ async fn raw(client: &kube::Client, command: &str) -> Result<(), String> {
         return patch(client, "/api/v1/nodes/node-1", "strategic", &body).await;
     }
     if command.contains("scale deploy coredns") {
-        let path = "/apis/apps/v1/namespaces/kube-system/deployments/coredns";
+        let path = "/apis/apps/v1/namespaces/kube-system/deployments/coredns/scale";
         return patch(client, path, "merge", &json!({"spec": {"replicas": 0}})).await;
     }
     if command.contains("finalizers") {
@@ -214,6 +214,7 @@ fn object_path(kind: &str, name: &str) -> String {
         "resourcequota" => ("api/v1", "resourcequotas"),
         "networkpolicy" => ("apis/networking.k8s.io/v1", "networkpolicies"),
         "poddisruptionbudget" => ("apis/policy/v1", "poddisruptionbudgets"),
+        "storageclass" => return format!("/apis/storage.k8s.io/v1/storageclasses/{name}"),
         "job" => ("apis/batch/v1", "jobs"),
         "namespace" => return format!("/api/v1/namespaces/{name}"),
         other => panic!("no path for {other}"),

@@ -20,7 +20,7 @@ const MEASURE_MS: u64 = 60_000;
 pub fn watch(world: &mut World, pod: &mut Pod) {
     if limited(pod) {
         if pod.volumes.measure_due == Time::default() {
-            pod.volumes.measure_due = world.now() + world.jitter(MEASURE_MS, MEASURE_MS);
+            pod.volumes.measure_due = world.now() + kubelet::delay(world, MEASURE_MS, MEASURE_MS);
         }
         let work = Work::Storage {
             pod: pod.uid.clone(),
@@ -56,7 +56,7 @@ pub fn check(world: &mut World, pod: &mut Pod) {
     let now = world.now();
     if pod.volumes.measure_due <= now {
         pod.volumes.measured = pod.volumes.written.clone();
-        pod.volumes.measure_due = now + world.jitter(MEASURE_MS, MEASURE_MS);
+        pod.volumes.measure_due = now + kubelet::delay(world, MEASURE_MS, MEASURE_MS);
     }
     match over(pod) {
         Some(message) => evict(world, pod, message),

@@ -115,7 +115,7 @@ pub fn stopped_one(world: &mut World, pod: &mut Pod) {
 }
 
 fn clear_later(world: &mut World, uid: &str, millis: u64) {
-    let wait = world.jitter(millis, 60);
+    let wait = kubelet::delay(world, millis, 60);
     world.after(
         wait,
         world::Work::Kubelet(Work::Clear {

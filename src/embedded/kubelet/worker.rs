@@ -95,7 +95,7 @@ pub fn done(world: &mut World, pod: &mut Pod) {
     } else {
         REGULAR_MS
     };
-    let wait = world.jitter(least, spread);
+    let wait = kubelet::delay(world, least, spread);
     let work = Work::Timer {
         pod: pod.uid.clone(),
         number: pod.worker.timer,
@@ -126,7 +126,7 @@ fn phase(world: &mut World) -> i64 {
     if let Some(phase) = world.kubelet.phase {
         return phase;
     }
-    let phase = i64::try_from(world.below(u64::try_from(LOOK_US).unwrap_or(1))).unwrap_or(0);
+    let phase = i64::try_from(kubelet::delay(world, 0, 1000).as_micros()).unwrap_or(0);
     world.kubelet.phase = Some(phase);
     phase
 }
