@@ -101,6 +101,8 @@ async fn shift(fault: Fault, alert: &str, names: fn(&str) -> String) -> Left {
         .unwrap();
     for (method, uri, body) in &fault.0 {
         send(&client, method, &names(uri), Some(&rename(body))).await;
+        // Each rollout gets the time to make its ReplicaSet.
+        sleep(Duration::from_secs(5)).await;
     }
     sleep(FAULT_SHOWS).await;
     let recorder = Recorder::new(Instant::now());
@@ -285,6 +287,24 @@ async fn a_lost_connection_string_is_built_from_the_servers_own_credentials() {
         &shift(Fault(vec![gone, restart()]), "", plain).await,
         "secret-content-mismatch",
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repair_that_does_not_help_is_told_taken_back_and_followed_by_the_next() {
+    let limit = |memory: &str| {
+        deployment(container(
+            json!({"resources": {"limits": {"memory": memory}}}),
+        ))
+    };
+    let left = shift(Fault(vec![limit("36Mi"), limit("32Mi")]), "", plain).await;
+    assert_mended(&left, "resource-limit-misconfiguration");
+    let template = &left.deployment["spec"]["template"]["spec"];
+    assert_eq!(
+        template["containers"][0]["resources"]["limits"]["memory"],
+        "256Mi"
+    );
+    let told = &left.postmortem.what_did_not_work;
+    assert!(told.len() == 1 && told[0].contains("36Mi"), "{told:?}");
 }
 
 /// Faults that are also tried under other names.
