@@ -8,7 +8,6 @@ use crate::inject;
 use crate::inject::journal::{JournalEntry, Place};
 use crate::observe;
 use crate::record::FrameworkCode;
-use crate::record::observation::Observation;
 use crate::run::event::Event;
 use crate::run::stage::{Failed, Run, Stage};
 use crate::run::{MANIFEST_DEADLINE, Proven, journal};
@@ -61,10 +60,6 @@ impl Run<'_> {
         let mut manifest = Manifest::new(&scenario.manifest_when, &scenario.detector.fixed_when);
         let deadline = Instant::now() + MANIFEST_DEADLINE;
         observe::until(&self.observer, deadline, |observation| {
-            if !is_current(observation) {
-                // Counts of an older generation say nothing about the fault yet.
-                return None;
-            }
             manifest.feed(observation);
             let decided = manifest.shown_ms().is_some() || !manifest.unevaluable().is_empty();
             decided.then_some(())
@@ -90,15 +85,6 @@ impl Run<'_> {
         self.record.injected = true;
         Ok(Stage::Work)
     }
-}
-
-/// Whether every workload's controller has seen its newest spec.
-fn is_current(observation: &Observation) -> bool {
-    observation
-        .deployments
-        .values()
-        .chain(observation.statefulsets.values())
-        .all(|facts| facts.observed_generation >= facts.generation)
 }
 
 /// The identity of a cluster: the uid of its `kube-system` namespace.

@@ -1,14 +1,21 @@
 //! One finished run for a person: what broke, how it went, what the agent did, what it earned and why.
 
+use std::collections::BTreeSet;
+
 use crate::cli::output::Output;
-use crate::record::{Action, Record, RunState};
+use crate::cli::printable;
+use crate::record::{Action, Record, RunState, StageName};
 use crate::run::Finished;
 use crate::run::summary::state_of;
 use crate::scenario::model::{Injector, Scenario};
 use crate::score::{Axis, Score};
 
-/// More actions than these are counted, not listed; the record has them all.
-const SHOWN_ACTIONS: usize = 25;
+/// More lines than these are counted, not listed; the record has everything.
+const SHOWN_LINES: usize = 30;
+/// Kinds named in a line of reads.
+const SHOWN_RESOURCES: usize = 5;
+/// Longer texts of agents are cut in tables.
+const SHOWN_CHARACTERS: usize = 160;
 
 /// The whole account.
 pub(in crate::cli) fn of(scenario: &Scenario, finished: &Finished) -> String {
@@ -109,6 +116,7 @@ fn stages(record: &Record) -> String {
     table.to_string()
 }
 
+/// What the agent did, thought and concluded, in the order of time. Reads in a row are one line.
 fn agent(record: &Record) -> String {
     if record.actions.is_empty() {
         return "The agent made no request.".to_owned();
@@ -116,36 +124,67 @@ fn agent(record: &Record) -> String {
     let start = record
         .stages
         .iter()
-        .find(|entry| entry.stage == crate::record::StageName::Work)
+        .find(|entry| entry.stage == StageName::Work)
         .map_or(0, |entry| entry.started_ms);
-    let mut table = Output::table(&["after", "tool", "object", "tier", "answer", "what"]);
-    for action in record.actions.iter().take(SHOWN_ACTIONS) {
-        table.add_row([
-            seconds(action.at_ms.saturating_sub(start)),
-            action.tool.clone(),
-            object(action),
-            action.tier.to_string(),
-            action.status.to_string(),
-            action.summary.clone(),
-        ]);
-    }
-    let mut text = table.to_string();
-    if record.actions.len() > SHOWN_ACTIONS {
-        text.push_str(&format!(
-            "\n… and {} further requests",
-            record.actions.len() - SHOWN_ACTIONS
-        ));
+    let mut lines: Vec<(u64, [String; 2])> = Vec::new();
+    for group in record
+        .actions
+        .chunk_by(|one, next| one.tier == 1 && next.tier == 1)
+    {
+        lines.push((group[0].at_ms, told(group)));
     }
     for hypothesis in &record.hypotheses {
-        text.push_str(&format!(
-            "\n{} after {}, confidence {:.2}: {}",
-            hypothesis.primary_category,
-            seconds(hypothesis.at_ms.saturating_sub(start)),
-            hypothesis.confidence,
-            hypothesis.reasoning
+        let reasoning = hypothesis.reasoning.lines().next().unwrap_or_default();
+        lines.push((
+            hypothesis.at_ms,
+            [
+                format!("thinks ({:.2})", hypothesis.confidence),
+                format!(
+                    "{}: {}",
+                    printable::line(hypothesis.primary_category.as_str()),
+                    printable::short(reasoning, SHOWN_CHARACTERS)
+                ),
+            ],
         ));
     }
+    // The sort is stable, so that a read stays before the thought that it led to.
+    lines.sort_by_key(|(at_ms, _)| *at_ms);
+    let more = lines.len().saturating_sub(SHOWN_LINES);
+    lines.truncate(SHOWN_LINES);
+    let mut table = Output::table(&["after", "agent", "what"]);
+    for (at_ms, [did, what]) in lines {
+        table.add_row([seconds(at_ms.saturating_sub(start)), did, what]);
+    }
+    let mut text = table.to_string();
+    if more > 0 {
+        text.push_str(&format!("\n … and {more} further lines"));
+    }
     text
+}
+
+/// One write, or reads in a row.
+fn told(group: &[Action]) -> [String; 2] {
+    if let [only] = group {
+        let refused = match only.status {
+            200..300 => String::new(),
+            status => format!(" (answer {status})"),
+        };
+        let summary = printable::short(&only.summary, SHOWN_CHARACTERS);
+        let what = format!("{} {summary}{refused}", object(only));
+        return [only.tool.clone(), what.trim_end().to_owned()];
+    }
+    let resources: BTreeSet<&str> = group.iter().map(|a| a.resource.as_str()).collect();
+    let named: Vec<&str> = resources.iter().copied().take(SHOWN_RESOURCES).collect();
+    let rest = resources.len() - named.len();
+    let more = if rest > 0 {
+        format!(" and {rest} more kinds")
+    } else {
+        String::new()
+    };
+    [
+        format!("{} reads", group.len()),
+        format!("{}{more}", named.join(", ")),
+    ]
 }
 
 fn object(action: &Action) -> String {
@@ -188,7 +227,11 @@ fn ending(finished: &Finished) -> String {
     let record = &finished.record;
     let mut lines = Vec::new();
     if let Some(postmortem) = &record.postmortem {
-        lines.push(format!("postmortem  {}", postmortem.final_diagnosis));
+        let diagnosis = printable::block(&postmortem.final_diagnosis);
+        lines.push(format!(
+            "postmortem  {}",
+            diagnosis.replace('\n', "\n            ")
+        ));
     } else if record.state == RunState::Timeout {
         lines.push("postmortem  none came in by the end of the budget".to_owned());
     }
