@@ -264,6 +264,37 @@ fn a_deleted_target_is_left_to_the_reset_and_comes_back() {
 }
 
 #[test]
+fn a_deleted_namespace_is_made_again() {
+    let bench = Bench::new();
+    let scenario = bench.library.scenario("replicas-zero-advocate").unwrap();
+    let doing = Doing::new(vec![Deed::Delete("Namespace", "", "prod-advocate")]);
+    let record = bench.run(&scenario, &doing, 1).record;
+    assert!(!record.detector.fixed && record.undo.succeeded);
+    assert!(!record.undo.quarantined, "{:?}", record.stages.last());
+    assert_eq!(record.state_hash_before, record.state_hash_after);
+}
+
+#[test]
+fn what_a_finalizer_holds_quarantines_the_cluster_and_the_run_keeps_its_score() {
+    let bench = Bench::new();
+    let scenario = bench.library.scenario("replicas-zero-advocate").unwrap();
+    let doing = Doing::new(vec![
+        Deed::Merge(
+            "Deployment",
+            "prod-advocate",
+            "advocate-api",
+            r#"{"metadata":{"finalizers":["example.com/hold"]}}"#,
+        ),
+        Deed::Delete("Deployment", "prod-advocate", "advocate-api"),
+    ]);
+    let finished = bench.run(&scenario, &doing, 1);
+    assert_eq!(finished.record.state, RunState::Timeout);
+    assert!(finished.score.is_some());
+    assert!(finished.record.undo.quarantined);
+    assert_eq!(finished.record.state_hash_after, None);
+}
+
+#[test]
 fn undo_keeps_what_the_agent_made_of_the_field() {
     let bench = Bench::new();
     let scenario = bench.library.scenario("oom-advocate-api-k8s-only").unwrap();

@@ -110,7 +110,8 @@ fn list(
         table.add_row([
             record.run_id.to_string(),
             record.agent.name.clone(),
-            code.map_or_else(|| state.to_owned(), |code| format!("{state} {code}")),
+            // A framework error's code says more than the word, and no state has the name of a code.
+            code.unwrap_or(state).to_owned(),
             score
                 .as_ref()
                 .map_or("-".to_owned(), |score| score.total.to_string()),

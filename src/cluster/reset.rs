@@ -47,7 +47,7 @@ pub async fn apply(
             }
         }
         if created && wave != Wave::Still {
-            at_rest(client, REST_DEADLINE).await?;
+            workloads_at_rest(client, REST_DEADLINE).await?;
         }
     }
     Ok(())
@@ -69,25 +69,46 @@ pub async fn to_reference(
     at_rest(client, REST_DEADLINE).await
 }
 
-/// Waits until every workload outside the system namespaces is at rest; answers the state then.
+/// Waits until every workload outside the system namespaces is at rest; answers the whole state then.
 pub async fn at_rest(
     client: &kube::Client,
     within: Duration,
 ) -> Result<ClusterState, ClusterError> {
     let deadline = Instant::now() + within;
     loop {
+        workloads_at_rest(client, deadline.saturating_duration_since(Instant::now())).await?;
         let state = state::read(client).await?;
+        // Something may have moved between the two readings.
         let moving = state.unsettled();
         if moving.is_empty() {
             return Ok(state);
         }
         if Instant::now() >= deadline {
-            return Err(ClusterError::NotSettled {
-                seconds: within.as_secs(),
-                what: moving.join("; "),
-            });
+            return Err(not_settled(within, &moving));
         }
         tokio::time::sleep(POLL).await;
+    }
+}
+
+/// The wait without the whole state, for what comes before.
+async fn workloads_at_rest(client: &kube::Client, within: Duration) -> Result<(), ClusterError> {
+    let deadline = Instant::now() + within;
+    loop {
+        let moving = state::read_workloads(client).await?.unsettled();
+        if moving.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            return Err(not_settled(within, &moving));
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+fn not_settled(within: Duration, moving: &[String]) -> ClusterError {
+    ClusterError::NotSettled {
+        seconds: within.as_secs(),
+        what: moving.join("; "),
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::cluster::ClusterError;
-use crate::cluster::resource::RESOURCES;
+use crate::cluster::resource::{RESOURCES, Resource};
 use crate::record::StateChangeKind;
 
 /// Namespaces of the cluster's own parts; what is in them is not ours to judge.
@@ -73,8 +73,23 @@ pub struct Difference {
 
 /// Reads the state of a cluster.
 pub async fn read(client: &kube::Client) -> Result<ClusterState, ClusterError> {
+    read_kinds(client, |_| true).await
+}
+
+/// Reads only the workloads: what can be on the move.
+pub async fn read_workloads(client: &kube::Client) -> Result<ClusterState, ClusterError> {
+    read_kinds(client, |resource| {
+        ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"].contains(&resource.kind)
+    })
+    .await
+}
+
+async fn read_kinds(
+    client: &kube::Client,
+    wanted: impl Fn(&Resource) -> bool,
+) -> Result<ClusterState, ClusterError> {
     let mut state = ClusterState::default();
-    for resource in RESOURCES {
+    for resource in RESOURCES.iter().filter(|resource| wanted(resource)) {
         for object in resource.list(client, "").await? {
             state.add(resource.kind, &object);
         }
