@@ -15,10 +15,11 @@ use crate::agent::{self, BUILT_IN};
 use crate::cli::failure::{Failure, INTERRUPTED, INVALID_RUNS};
 use crate::cli::{Context, interrupt};
 use crate::config::Workspace;
-use crate::embed::BuiltIn;
+use crate::embed::{BuiltIn, Embedder};
 use crate::experience::learner::Learner;
 use crate::experience::policy::Policy;
-use crate::experience::{Reader, seeds};
+use crate::experience::snapshot::Snapshot;
+use crate::experience::{ExperienceError, Reader, seeds};
 use crate::ids::Seed;
 use crate::inject;
 use crate::record::{FrameworkCode, RunState};
@@ -58,8 +59,6 @@ pub struct Args {
     /// The rubric to score under: v0.1, article, or one of the workspace
     #[arg(long, default_value = DEFAULT_RUBRIC)]
     pub rubric: String,
-    #[command(flatten)]
-    pub retrieval: RetrievalArgs,
     /// Serve this run's postmortem to later runs (else it is kept in quarantine)
     #[arg(long)]
     pub learn: bool,
@@ -69,6 +68,9 @@ pub struct Args {
     /// Print one JSON object per run
     #[arg(long)]
     pub json: bool,
+    // Last, because its heading would take in the flags that follow.
+    #[command(flatten)]
+    pub retrieval: RetrievalArgs,
 }
 
 /// What past incidents the agent may be shown.
@@ -193,15 +195,7 @@ fn setting(
     }
     policy.pool_cap = retrieval.pool_cap;
     policy.check().map_err(Failure::usage)?;
-    if store.postmortem_count().map_err(Failure::input)? == 0 {
-        // Otherwise the first postmortem of a run would take the place of those compiled in.
-        Learner::new(store.clone(), embedder.clone())
-            .import(&seeds::entries(), |_| ())
-            .map_err(Failure::input)?;
-    }
-    let snapshot = Reader::new(Some(store.clone()))
-        .snapshot(embedder.as_ref())
-        .map_err(|error| Failure::input(error).hint("breakage corpus reembed"))?;
+    let snapshot = snapshot(context, &store, &embedder)?;
     if !snapshot.without_vector().is_empty() {
         context.output.note(&format!(
             "{} postmortems have no vector of this embedder and cannot be found; breakage corpus reembed mends that",
@@ -221,6 +215,36 @@ fn setting(
         learn: args.learn,
         interrupted,
     })
+}
+
+/// What can be retrieved, with a first run's seeds and a new embedder's vectors made on the way.
+fn snapshot(
+    context: &Context,
+    store: &Arc<Store>,
+    embedder: &Arc<dyn Embedder>,
+) -> Result<Snapshot, Failure> {
+    let learner = Learner::new(store.clone(), embedder.clone());
+    if store.postmortem_count().map_err(Failure::input)? == 0 {
+        // Otherwise the first postmortem of a run would take the place of those compiled in.
+        learner
+            .import(&seeds::entries(), |_| ())
+            .map_err(Failure::input)?;
+    }
+    let reader = Reader::new(Some(store.clone()));
+    match reader.snapshot(embedder.as_ref()) {
+        Err(ExperienceError::NotEmbedded {
+            entries,
+            embedder: name,
+        }) => {
+            context
+                .output
+                .note(&format!("embedding {entries} postmortems with {name}"));
+            learner.reembed(|_| ()).map_err(Failure::input)?;
+            reader.snapshot(embedder.as_ref())
+        }
+        other => other,
+    }
+    .map_err(Failure::input)
 }
 
 fn run_all(
