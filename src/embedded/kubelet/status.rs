@@ -338,14 +338,23 @@ fn set_conditions(now: Time, pod: &Pod, status: &mut Value) {
         ),
         condition("ContainersReady", ready.is_none(), ready),
     ];
-    let generation = pod.object["metadata"]["generation"].clone();
-    let old = pod.status["conditions"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    for entry in &mut wanted {
-        let before = old.iter().find(|before| before["type"] == entry["type"]);
-        let same = before.filter(|before| before["status"] == entry["status"]);
+    date_conditions(now, pod, &mut wanted);
+    let generation = &pod.object["metadata"]["generation"];
+    if !generation.is_null() {
+        status["observedGeneration"] = generation.clone();
+    }
+    status["conditions"] = wanted.into();
+}
+
+/// Gives conditions the time of their last change and the generation they are about.
+fn date_conditions(now: Time, pod: &Pod, conditions: &mut [Value]) {
+    let generation = &pod.object["metadata"]["generation"];
+    let old = pod.status["conditions"].as_array();
+    for entry in conditions {
+        let same = old
+            .into_iter()
+            .flatten()
+            .find(|before| before["type"] == entry["type"] && before["status"] == entry["status"]);
         entry["lastTransitionTime"] = match same {
             Some(before) => before["lastTransitionTime"].clone(),
             None => now.seconds_text().into(),
@@ -355,10 +364,6 @@ fn set_conditions(now: Time, pod: &Pod, status: &mut Value) {
             entry["observedGeneration"] = generation.clone();
         }
     }
-    if !generation.is_null() {
-        status["observedGeneration"] = generation;
-    }
-    status["conditions"] = wanted.into();
 }
 
 fn readiness_gates(pod: &Pod) -> Option<(&'static str, String)> {
