@@ -6,8 +6,12 @@
 use crate::embedded::kubelet::pod::Pod;
 use crate::embedded::kubelet::process::{Frame, Io, Next, Owner, Process, Sink};
 use crate::embedded::kubelet::shell::{Node, Redirect, Script, Simple, Target};
+use crate::embedded::kubelet::words::cut;
 use crate::embedded::time::Time;
 use crate::embedded::world::World;
+
+/// Processes in one container; as with a node's pid limit, forking fails beyond it.
+const PROCESSES_MAX: usize = 256;
 
 /// See the module documentation.
 pub struct Machine<'a> {
@@ -226,6 +230,16 @@ impl Machine<'_> {
 
     /// Starts a background job.
     fn background(&mut self, node: Node) -> Next {
+        let jobs = self
+            .pod
+            .run(&self.run_id)
+            .map_or(0, |run| run.processes.len());
+        // The process that forks is not counted while it runs.
+        if jobs + 1 >= PROCESSES_MAX {
+            self.error("sh: can't fork: Resource temporarily unavailable\n");
+            self.process.last = 2;
+            return Next::Again;
+        }
         let mut job = Process::new(
             0,
             self.process.vars.clone(),
@@ -390,6 +404,7 @@ impl Machine<'_> {
             Sink::Capture(index) => {
                 if let Some(capture) = self.process.captures.get_mut(*index) {
                     capture.push_str(text);
+                    cut(capture);
                 }
             }
             Sink::File(path) => {

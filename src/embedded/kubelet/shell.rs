@@ -82,11 +82,22 @@ pub enum Part {
     Arithmetic(String),
 }
 
+/// How deep commands may stand in each other; more is a syntax error, so that no text can exhaust the stack.
+const DEPTH_MAX: usize = 40;
+
+/// Longest script read, in characters.
+const LENGTH_MAX: usize = 64 * 1024;
+
 /// Parses a script; the error is what is unexpected, as shells name it.
 pub fn parse(text: &str) -> Result<Script, String> {
+    parse_at(text, 0)
+}
+
+fn parse_at(text: &str, depth: usize) -> Result<Script, String> {
     let mut parser = Parser {
-        chars: text.chars().collect(),
+        chars: text.chars().take(LENGTH_MAX).collect(),
         at: 0,
+        depth,
     };
     let script = parser.list(&[])?;
     parser.blanks(true);
@@ -99,6 +110,7 @@ pub fn parse(text: &str) -> Result<Script, String> {
 struct Parser {
     chars: Vec<char>,
     at: usize,
+    depth: usize,
 }
 
 const KEYWORDS: &[&str] = &["then", "else", "elif", "fi", "do", "done", "}"];
@@ -213,6 +225,16 @@ impl Parser {
     }
 
     fn pipeline(&mut self) -> Result<Node, String> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err("nesting too deep".to_owned());
+        }
+        let node = self.piped();
+        self.depth -= 1;
+        node
+    }
+
+    fn piped(&mut self) -> Result<Node, String> {
         self.blanks(false);
         if self.keyword() == "!" {
             self.at += 1;
@@ -279,6 +301,10 @@ impl Parser {
         let otherwise = match self.keyword().as_str() {
             "elif" => {
                 self.at += 4;
+                self.depth += 1;
+                if self.depth > DEPTH_MAX {
+                    return Err("nesting too deep".to_owned());
+                }
                 return Ok(Node::If {
                     condition,
                     then,
@@ -443,6 +469,8 @@ mod tests {
 
     #[test]
     fn broken_scripts_are_errors() {
+        let deep = "(".repeat(100_000);
+        assert!(parse(&deep).is_err());
         for text in [
             "if true; then",
             "echo 'a",

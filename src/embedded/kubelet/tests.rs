@@ -137,6 +137,23 @@ fn a_background_job_that_fills_a_volume_gets_the_pod_evicted() {
 }
 
 #[test]
+fn a_loop_that_doubles_a_text_or_forks_without_end_stays_small() {
+    let mut world = world();
+    let line =
+        "X=$(echo a b | cat | cat); echo \"$X\"; while true; do X=\"$X$X\"; sleep 1000 & done";
+    put(
+        &mut world,
+        json!({"command": ["sh", "-c", line]}),
+        json!({}),
+    );
+    run(&mut world, 2);
+    assert!(log(&world).starts_with("a b\n"), "{}", &log(&world)[..80]);
+    run(&mut world, 10);
+    let pod = world.kubelet.pods.values().next().unwrap();
+    assert!(pod.runs[0].processes.len() <= 256);
+}
+
+#[test]
 fn a_leak_ends_in_an_out_of_memory_kill() {
     let mut world = world();
     put(

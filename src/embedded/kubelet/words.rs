@@ -5,6 +5,12 @@ use crate::embedded::kubelet::process::{Frame, Next, Sink};
 use crate::embedded::kubelet::shell::{Part, Script, Word};
 use crate::embedded::kubelet::volumes;
 
+/// Longest text a variable, an expansion or a file holds here; a loop that doubles one must not fill the host.
+pub const TEXT_MAX: usize = 128 * 1024;
+
+/// Longest arithmetic expression.
+const ARITHMETIC_MAX: usize = 200;
+
 /// Steps that a command substitution may take; it takes no time.
 const SUBSTITUTION_STEPS: u32 = 500;
 
@@ -14,6 +20,7 @@ impl Machine<'_> {
         let mut text = String::new();
         for part in &word.0 {
             text.push_str(&self.part(part).0);
+            cut(&mut text);
         }
         text
     }
@@ -24,9 +31,12 @@ impl Machine<'_> {
         for word in words {
             let mut current: Option<String> = None;
             for part in &word.0 {
-                let (text, whole) = self.part(part);
+                let (mut text, whole) = self.part(part);
+                cut(&mut text);
                 if whole {
-                    current.get_or_insert_default().push_str(&text);
+                    let current = current.get_or_insert_default();
+                    current.push_str(&text);
+                    cut(current);
                     continue;
                 }
                 if text.starts_with(char::is_whitespace) {
@@ -70,7 +80,11 @@ impl Machine<'_> {
                 (text.trim_end_matches('\n').to_owned(), *quoted)
             }
             Part::Arithmetic(text) => {
-                let text = self.expand_text(text);
+                let text: String = self
+                    .expand_text(text)
+                    .chars()
+                    .take(ARITHMETIC_MAX)
+                    .collect();
                 (
                     arithmetic(&text, &|name| self.process.vars.get(name).cloned()).to_string(),
                     true,
@@ -131,7 +145,10 @@ impl Machine<'_> {
         }
         self.process.stack = outer_stack;
         self.process.io = outer_io;
-        self.process.captures.pop().unwrap_or_default()
+        let text = std::mem::take(&mut self.process.captures[capture]);
+        // Stages of pipes inside left captures of their own.
+        self.process.captures.truncate(capture);
+        text
     }
 
     /// The text of a file as this container sees it.
@@ -157,7 +174,8 @@ impl Machine<'_> {
     }
 
     /// Writes a file; the error is the system's word for why not.
-    pub fn write_file(&mut self, path: &str, text: String) -> Result<(), &'static str> {
+    pub fn write_file(&mut self, path: &str, mut text: String) -> Result<(), &'static str> {
+        cut(&mut text);
         let Some(run) = self.pod.run(&self.run_id) else {
             return Ok(());
         };
@@ -199,6 +217,17 @@ impl Machine<'_> {
                 .keys()
                 .chain(run.image.files.keys())
                 .any(|file| file.starts_with(&below))
+    }
+}
+
+/// Keeps a text within its limit.
+pub fn cut(text: &mut String) {
+    if text.len() > TEXT_MAX {
+        let mut end = TEXT_MAX;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Words of the shell's grammar: quotes, variables, substitutions.
 
-use super::{Parser, Part, Word, parse};
+use super::{Parser, Part, Word, parse_at};
 
 impl Parser {
     /// The next word, if one begins here.
@@ -101,7 +101,7 @@ impl Parser {
 
     fn expansion(&mut self, quoted: bool) -> Result<Part, String> {
         if self.take("`") {
-            let script = parse(&self.until_char('`')?)?;
+            let script = parse_at(&self.until_char('`')?, self.depth + 1)?;
             return Ok(Part::Command { script, quoted });
         }
         self.at += 1;
@@ -110,7 +110,7 @@ impl Parser {
             return Ok(Part::Arithmetic(text));
         }
         if self.take("(") {
-            let script = parse(&self.balanced(1)?)?;
+            let script = parse_at(&self.balanced(1)?, self.depth + 1)?;
             return Ok(Part::Command { script, quoted });
         }
         if self.take("{") {
