@@ -4,7 +4,7 @@
 //! result asks for a sync; the readiness worker of a container that is not ready is also run right after each
 //! sync, and its clock starts anew then.
 
-use std::collections::btree_map::Entry;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,7 +13,6 @@ use crate::embedded::image::program::Protocol;
 use crate::embedded::kubelet::pod::Pod;
 use crate::embedded::kubelet::process::{self, Owner};
 use crate::embedded::kubelet::{self, Work, network, runtime, status, worker};
-use crate::embedded::time::Time;
 use crate::embedded::world::{self, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +52,8 @@ impl ProbeKind {
 /// The worker of one probe.
 #[derive(Debug, Default)]
 pub struct ProbeWorker {
+    /// The probe as the pod's spec has it; specs of probes never change in a pod.
+    spec: Arc<Value>,
     container_id: String,
     last: Option<bool>,
     repeats: u64,
@@ -93,16 +94,24 @@ pub fn add_workers(world: &mut World, pod: &mut Pod) {
         .collect();
     for (container, kind) in wanted {
         let key = (container.clone(), kind);
-        if let Entry::Vacant(place) = pod.probes.entry(key) {
-            place.insert(ProbeWorker::default());
+        if !pod.probes.contains_key(&key) {
+            let spec = pod
+                .container_spec(&container)
+                .map(|(spec, _)| spec[kind.field()].clone());
+            let worker = ProbeWorker {
+                spec: Arc::new(spec.unwrap_or_default()),
+                ..ProbeWorker::default()
+            };
+            pod.probes.insert(key, worker);
             rearm(world, pod, &container, kind);
         }
     }
 }
 
-fn spec_of(pod: &Pod, container: &str, kind: ProbeKind) -> Value {
-    pod.container_spec(container)
-        .map(|(spec, _)| spec[kind.field()].clone())
+fn spec_of(pod: &Pod, container: &str, kind: ProbeKind) -> Arc<Value> {
+    pod.probes
+        .get(&(container.to_owned(), kind))
+        .map(|worker| worker.spec.clone())
         .unwrap_or_default()
 }
 
@@ -211,10 +220,10 @@ fn probe(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind) {
         .as_array()
         .into_iter()
         .flatten()
-        .find(|entry| entry["name"] == container)
-        .cloned();
+        .find(|entry| entry["name"] == container);
     let Some(entry) = entry else { return };
-    let id = id_of(&entry);
+    let id = id_of(entry);
+    let running = entry["state"]["running"].is_object();
     let key = (container.to_owned(), kind);
     if id.is_empty() || pod.finished {
         return;
@@ -236,15 +245,16 @@ fn probe(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind) {
     if pod.probes.get(&key).is_none_or(|worker| worker.on_hold) {
         return;
     }
-    let Some(since) = entry["state"]["running"]["startedAt"].as_str() else {
+    if !running {
         set_result(world, pod, container, kind, &id, false);
         return;
-    };
+    }
     if pod.termination.is_some() && kind != ProbeKind::Readiness {
         return;
     }
     let spec = spec_of(pod, container, kind);
-    let up = Time::parse(since).map_or(Duration::ZERO, |since| world.now().since(since));
+    let since = pod.run(&id).and_then(|run| run.facts.started_at);
+    let up = since.map_or(Duration::ZERO, |since| world.now().since(since));
     if up.as_secs() < number_of(&spec, "initialDelaySeconds", 0) {
         return;
     }
