@@ -76,10 +76,10 @@ pub async fn read(client: &kube::Client) -> Result<ClusterState, ClusterError> {
     read_kinds(client, |_| true).await
 }
 
-/// Reads only the workloads: what can be on the move.
+/// Reads only the workloads that people make: whether anything is on the move. Replica sets follow from them.
 pub async fn read_workloads(client: &kube::Client) -> Result<ClusterState, ClusterError> {
     read_kinds(client, |resource| {
-        ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"].contains(&resource.kind)
+        ["Deployment", "StatefulSet", "DaemonSet"].contains(&resource.kind)
     })
     .await
 }
