@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::{Subcommand, ValueEnum};
-use comfy_table::ColumnConstraint;
 use serde::Serialize;
 use serde_json::json;
 
@@ -225,11 +224,8 @@ fn list(context: &Context, args: &ListArgs) -> Result<(), Failure> {
             json!({"count": shown.len(), "origin": origin_name(origin), "postmortems": shown});
         return context.output.json(&all);
     }
-    let mut table = Output::table(&["id", "outcome", "source", "category", "notes"]);
-    // An id that is broken over two lines cannot be copied.
-    if let Some(ids) = table.column_mut(0) {
-        ids.set_constraint(ColumnConstraint::ContentWidth);
-    }
+    let mut table =
+        Output::table_keeping(&["id", "outcome", "source", "category", "notes"], &[0, 3]);
     for entry in &shown {
         let double = doubles.iter().find(|(id, _)| *id == entry.id);
         table.add_row([

@@ -24,7 +24,19 @@ impl Output {
         }
     }
 
-    /// A table without frames: headings, two spaces between columns, wrapped to [`MAX_WIDTH`].
+    /// A table without frames, wrapped to [`MAX_WIDTH`]. The columns named by `whole` are never wrapped: an id that is
+    /// broken over two lines cannot be copied.
+    pub fn table_keeping(headings: &[&str], whole: &[usize]) -> comfy_table::Table {
+        let mut table = Output::table(headings);
+        for column in whole {
+            if let Some(column) = table.column_mut(*column) {
+                column.set_constraint(comfy_table::ColumnConstraint::ContentWidth);
+            }
+        }
+        table
+    }
+
+    /// As [`Output::table_keeping`], with every column free to wrap.
     pub fn table(headings: &[&str]) -> comfy_table::Table {
         let mut table = comfy_table::Table::new();
         table.load_style(comfy_table::presets::NOTHING);
@@ -34,10 +46,11 @@ impl Output {
         table
     }
 
-    /// Prints text on stdout; a closed pipe ends quietly.
+    /// Prints text on stdout without the blanks that pad tables on the right; a closed pipe ends quietly.
     pub fn print(&self, text: &str) -> Result<(), Failure> {
+        let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
         let mut out = anstream::stdout().lock();
-        match writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()) {
+        match writeln!(out, "{}", lines.join("\n")).and_then(|()| out.flush()) {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             other => other.map_err(Failure::internal),
         }

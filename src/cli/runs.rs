@@ -104,7 +104,7 @@ fn list(
             .output
             .print("No runs yet. Start with: breakage run secret-missing-key-advocate");
     }
-    let mut table = Output::table(&["run", "agent", "state", "total", "ran at"]);
+    let mut table = Output::table_keeping(&["run", "agent", "state", "total", "ran at"], &[0, 4]);
     for (record, score) in &rows {
         let (state, code, _) = state_of(&record.state);
         table.add_row([

@@ -114,7 +114,7 @@ fn list(context: &Context, library: &Library, args: &ListArgs) -> Result<ExitCod
             .json(&json!({"count": rows.len(), "scenarios": rows}))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Output::table(&["id", "tier", "symptom", "difficulty", "notes"]);
+    let mut table = Output::table_keeping(&["id", "tier", "symptom", "difficulty", "notes"], &[0]);
     for row in &rows {
         table.add_row([
             row.id,

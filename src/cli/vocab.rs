@@ -48,13 +48,13 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
             .output
             .json(&json!({"version": vocabulary.version, "categories": vocabulary.categories}))?;
     } else if args.mechanisms {
-        let mut table = Output::table(&["id", "description"]);
+        let mut table = Output::table_keeping(&["id", "description"], &[0]);
         for mechanism in &vocabulary.mechanisms {
             table.add_row([mechanism.id.as_str(), &mechanism.description]);
         }
         context.output.print(&table.to_string())?;
     } else {
-        let mut table = Output::table(&["id", "description"]);
+        let mut table = Output::table_keeping(&["id", "description"], &[0]);
         for category in &vocabulary.categories {
             table.add_row([category.id.as_str(), &category.description]);
         }
