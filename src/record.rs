@@ -21,6 +21,8 @@ pub struct Record {
     pub scenario_id: ScenarioId,
     /// SHA-256 of the scenario file's text, hex.
     pub scenario_sha256: String,
+    /// The file's text itself: what the record is scored against, whatever becomes of the file.
+    pub scenario_text: String,
     /// True when the scenario came from a file and not from those compiled in.
     pub scenario_override: bool,
     /// The rubric that the run was asked to be scored under; any other may be applied later.

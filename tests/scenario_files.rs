@@ -161,6 +161,7 @@ fn line_ends_and_a_leading_mark_change_nothing() {
                 .unwrap()
                 .scenario;
             other.sha256.clone_from(&plain.sha256);
+            other.text.clone_from(&plain.text);
             assert_eq!(other, plain, "{path}");
         }
     }

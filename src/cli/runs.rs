@@ -14,6 +14,7 @@ use crate::record::Record;
 use crate::run::Finished;
 use crate::run::summary::{Summary, state_of};
 use crate::scenario::library::{DEFAULT_RUBRIC, Library};
+use crate::scenario::load;
 use crate::scenario::model::Scenario;
 use crate::score::{self, Score};
 use crate::store::Store;
@@ -187,17 +188,15 @@ fn rescore(library: &Library, record: &Record, rubric: &str) -> Result<Option<Sc
     Ok(score::score(&scenario, record, rubric, library.vocabulary()).ok())
 }
 
-/// The scenario that a record came from, the very same text.
+/// The scenario that a record came from: the very text that ran, whatever became of its file since.
 fn scenario_of(library: &Library, record: &Record) -> Result<Scenario, Failure> {
-    let scenario = library
-        .scenario(record.scenario_id.as_str())
-        .map_err(Failure::input)?;
-    if scenario.sha256 != record.scenario_sha256 {
-        return Err(Failure::input(anyhow::anyhow!(
-            "scenario {} has changed since run {}; the run cannot be scored against another text",
-            record.scenario_id,
-            record.run_id
-        )));
-    }
+    let file = format!("{} (as kept in the record)", record.scenario_id);
+    let loaded = load::scenario(&record.scenario_text, &file, library.vocabulary())
+        .map_err(|problems| {
+            Failure::input(anyhow::anyhow!("{problems}"))
+                .hint("a vocabulary in the workspace may lack what the scenario names: breakage vocab list")
+        })?;
+    let mut scenario = loaded.scenario;
+    scenario.is_override = record.scenario_override;
     Ok(scenario)
 }

@@ -269,6 +269,7 @@ fn blank_record(setting: &Setting, order: &Order, agent: &dyn Agent, target: &Ta
         incident_id: identity::incident_id(order),
         scenario_id: scenario.id.clone(),
         scenario_sha256: scenario.sha256.clone(),
+        scenario_text: scenario.text.clone(),
         scenario_override: scenario.is_override,
         rubric: setting.rubric.id.clone(),
         seed: order.seed,

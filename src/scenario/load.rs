@@ -118,6 +118,7 @@ fn decode(
         manifest_when,
         protected: protected?,
         reference_repair: reference_repair?,
+        text: text.to_owned(),
         sha256: hex::encode(Sha256::digest(text.as_bytes())),
         is_override: false,
     })

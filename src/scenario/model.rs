@@ -32,6 +32,8 @@ pub struct Scenario {
     pub manifest_when: Vec<Condition>,
     pub protected: Vec<ProtectedField>,
     pub reference_repair: Vec<RepairStep>,
+    /// The file's text; records keep it, so that they can be scored when the file is gone or changed.
+    pub text: String,
     /// SHA-256 of the file's text, hex.
     pub sha256: String,
     /// The file came from a path or the workspace, not from those compiled in.

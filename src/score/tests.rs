@@ -100,6 +100,7 @@ fn scenario(secondaries: &[&str]) -> Scenario {
         manifest_when: Vec::new(),
         protected: Vec::new(),
         reference_repair: Vec::new(),
+        text: String::new(),
         sha256: String::new(),
         is_override: false,
         needs: Vec::new(),
@@ -109,7 +110,7 @@ fn scenario(secondaries: &[&str]) -> Scenario {
 /// A run that acted once with `kubectl_get`, was fixed, regressed nothing and named `primary`.
 fn record(primary: &str, secondaries: &[&str]) -> Record {
     serde_json::from_value(json!({
-        "format": 1, "run_id": "r", "incident_id": "s-1", "scenario_id": "s", "scenario_sha256": "00",
+        "format": 1, "run_id": "r", "incident_id": "s-1", "scenario_id": "s", "scenario_sha256": "00", "scenario_text": "",
         "scenario_override": false, "rubric": "v0.1", "seed": 7,
         "cluster": {"name": "embedded", "version": "v1.34.4"}, "agent": {"name": "noop", "version": "1"},
         "retrieval": {"embedder": "e", "k": 3, "max_distance": 0.4, "pool_cap": null, "corpus_size": 0},

@@ -8,7 +8,7 @@ use super::*;
 
 fn record(run: &str, ran_at: &str) -> Record {
     serde_json::from_value(json!({
-        "format": 1, "run_id": run, "incident_id": "s-1", "scenario_id": "s", "scenario_sha256": "00",
+        "format": 1, "run_id": run, "incident_id": "s-1", "scenario_id": "s", "scenario_sha256": "00", "scenario_text": "",
         "scenario_override": false, "rubric": "v0.1", "seed": 7,
         "cluster": {"name": "embedded", "version": "v1.34.4"}, "agent": {"name": "noop", "version": "1"},
         "retrieval": {"embedder": "e", "k": 3, "max_distance": 0.4, "pool_cap": null, "corpus_size": 0},
