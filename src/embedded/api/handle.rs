@@ -185,7 +185,7 @@ fn list_answer(call: &Call, page: &Page, selective: bool) -> Response<Body> {
         if n > 0 {
             text.push(',');
         }
-        text.push_str(&object.to_string());
+        text.push_str(&json_text(object));
     }
     text.push_str("]}");
     respond(StatusCode::OK, text)
@@ -424,8 +424,14 @@ fn warned(mut response: Response<Body>, warnings: &[String]) -> Response<Body> {
     response
 }
 
+/// A value as JSON text. Not through `Display`, which formats piece by piece and takes twice the time; answers are the
+/// most frequent work of a run.
+pub fn json_text(value: &Value) -> String {
+    serde_json::to_string(value).expect("a JSON value has text keys only, so it can be written")
+}
+
 pub fn json_answer(code: StatusCode, body: &Value) -> Response<Body> {
-    respond(code, body.to_string())
+    respond(code, json_text(body))
 }
 
 pub fn refusal(refused: &Status) -> Response<Body> {

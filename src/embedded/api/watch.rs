@@ -236,6 +236,6 @@ fn push_line(lines: &mut String, what: &str, object: &Value) {
     lines.push_str("{\"type\":\"");
     lines.push_str(what);
     lines.push_str("\",\"object\":");
-    lines.push_str(&object.to_string());
+    lines.push_str(&handle::json_text(object));
     lines.push_str("}\n");
 }
