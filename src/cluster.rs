@@ -36,6 +36,12 @@ pub enum ClusterError {
     UnknownKind { kind: String },
     #[error("no fixture is called {name}; there are {known}")]
     UnknownFixture { name: String, known: String },
+    #[error("{} cannot be read", path.display())]
+    Unreadable {
+        path: std::path::PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("fixture {name} cannot be read")]
     Fixture {
         name: String,

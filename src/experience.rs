@@ -54,6 +54,8 @@ pub enum ExperienceError {
 #[derive(Clone)]
 pub struct Reader {
     store: Option<Arc<Store>>,
+    /// What serves while the store holds nothing.
+    seeds: Vec<Entry>,
 }
 
 /// Where the postmortems of a base come from.
@@ -66,7 +68,15 @@ pub enum Origin {
 
 impl Reader {
     pub fn new(store: Option<Arc<Store>>) -> Reader {
-        Reader { store }
+        Reader {
+            store,
+            seeds: seeds::entries(),
+        }
+    }
+
+    /// The same with other seeds than those compiled in.
+    pub fn with_seeds(self, seeds: Vec<Entry>) -> Reader {
+        Reader { seeds, ..self }
     }
 
     /// Every postmortem, by id, and where they come from.
@@ -76,7 +86,7 @@ impl Reader {
             None => Vec::new(),
         };
         if stored.is_empty() {
-            Ok((seeds::entries(), Origin::CompiledIn))
+            Ok((self.seeds.clone(), Origin::CompiledIn))
         } else {
             Ok((stored, Origin::Stored))
         }

@@ -23,6 +23,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::agent::Agent;
+use crate::cluster::fixture::Fixtures;
 use crate::cluster::target::Target;
 use crate::embed::Embedder;
 use crate::experience::learner::{Learner, Lesson};
@@ -54,6 +55,7 @@ pub const AGE_SPREAD: Duration = Duration::from_secs(6 * 86_400);
 pub struct Setting {
     pub store: Arc<Store>,
     pub vocabulary: Arc<Vocabulary>,
+    pub fixtures: Arc<Fixtures>,
     pub rubric: Rubric,
     pub embedder: Arc<dyn Embedder>,
     pub policy: Policy,

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use agent_breakage::agent::{Desk, Notebook, PastIncidents, by_name};
-use agent_breakage::cluster::fixture::{self, Fixture};
+use agent_breakage::cluster::fixture::{Fixture, Fixtures};
 use agent_breakage::cluster::reset::{self, Owned};
 use agent_breakage::cluster::target::Target;
 use agent_breakage::gateway;
@@ -89,7 +89,9 @@ async fn send(client: &kube::Client, method: &str, uri: &str, body: Option<&Valu
 async fn shift(fault: Fault, alert: &str, names: fn(&str) -> String) -> Left {
     let target = Target::embedded(Seed(11));
     let client = target.client();
-    let loaded = fixture::load(&[FixtureId::new("advocate")]).unwrap();
+    let loaded = Fixtures::compiled_in()
+        .load(&[FixtureId::new("advocate")])
+        .unwrap();
     let rename = |value: &Value| serde_json::from_str(&names(&value.to_string())).unwrap();
     let made = Fixture {
         objects: loaded.objects.iter().map(rename).collect(),

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_breakage::agent::{Agent, AgentError, Desk};
+use agent_breakage::cluster::fixture::Fixtures;
 use agent_breakage::embed::lexical::Lexical;
 use agent_breakage::experience::Reader;
 use agent_breakage::experience::policy::Policy;
@@ -145,6 +146,7 @@ fn run(
         ),
         store,
         vocabulary: Arc::new(library.vocabulary().clone()),
+        fixtures: Arc::new(Fixtures::compiled_in()),
         rubric: library.rubric("v0.1").unwrap().clone(),
         policy: Policy::off(embedder.as_ref()),
         embedder,

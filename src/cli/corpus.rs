@@ -21,7 +21,7 @@ use crate::embed::{BuiltIn, Embedder};
 use crate::experience::entry::{Entry, duplicates};
 use crate::experience::policy::Policy;
 use crate::experience::snapshot::{Hit, Snapshot};
-use crate::experience::{ExperienceError, Origin, Reader};
+use crate::experience::{ExperienceError, Origin, Reader, seeds};
 use crate::ids::{CategoryId, PostmortemId, ScenarioId};
 use crate::record::{Exemplar, Outcome, Source};
 use crate::store::Store;
@@ -468,10 +468,10 @@ fn workspace(context: &Context) -> Result<Workspace, Failure> {
 
 /// Reading creates no workspace.
 fn reader(context: &Context) -> Result<Reader, Failure> {
-    let store = workspace(context)?
-        .existing_store()
-        .map_err(Failure::input)?;
-    Ok(Reader::new(store.map(Arc::new)))
+    let workspace = workspace(context)?;
+    let store = workspace.existing_store().map_err(Failure::input)?;
+    let seeds = seeds::of_workspace(workspace.folder()).map_err(Failure::input)?;
+    Ok(Reader::new(store.map(Arc::new)).with_seeds(seeds))
 }
 
 fn store(context: &Context) -> Result<Arc<Store>, Failure> {

@@ -9,14 +9,12 @@ use serde::Serialize;
 
 use crate::cli::Context;
 use crate::cli::failure::Failure;
+use crate::cluster::fixture;
 use crate::config::WORKSPACE_FOLDER;
-use crate::experience::seeds::SEED_LINES;
+use crate::experience::seeds::{SEED_FILE, SEED_LINES};
 use crate::scenario::builtin;
 
-/// Where the compiled-in seed corpus is written, below the workspace.
-const SEED_FILE: &str = "data/seed-postmortems.jsonl";
-
-/// Create a workspace in this folder and write the built-in scenarios, vocabulary, rubrics and seed corpus into it.
+/// Create a workspace in this folder and write the built-in scenarios, vocabulary, rubrics, fixtures and seed corpus into it.
 ///
 /// A file edited there overrides the built-in one of the same id, and every command says so. Files that are
 /// already there are never overwritten without --force.
@@ -54,10 +52,16 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         workspace: folder.clone(),
         ..Done::default()
     };
-    let mut files = builtin::files();
-    files.push((SEED_FILE, SEED_LINES));
+    let mut files: Vec<(String, String)> = builtin::files()
+        .into_iter()
+        .map(|(path, text)| (path.to_owned(), text.to_owned()))
+        .collect();
+    files.push((SEED_FILE.to_owned(), SEED_LINES.to_owned()));
+    for (id, _) in fixture::known() {
+        files.push(fixture::written_out(&id).map_err(Failure::internal)?);
+    }
     for (path, text) in files {
-        write_out(&folder, path, text, args.force, &mut done).map_err(|error| {
+        write_out(&folder, &path, &text, args.force, &mut done).map_err(|error| {
             Failure::input(error).hint("name another folder: breakage init DIR")
         })?;
     }

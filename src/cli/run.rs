@@ -14,8 +14,10 @@ use tokio::sync::watch;
 use crate::agent::{self, BUILT_IN};
 use crate::cli::failure::{Failure, INTERRUPTED, INVALID_RUNS};
 use crate::cli::{Context, interrupt};
+use crate::cluster::fixture::Fixtures;
 use crate::config::Workspace;
 use crate::embed::{BuiltIn, Embedder};
+use crate::experience::entry::Entry;
 use crate::experience::learner::Learner;
 use crate::experience::policy::Policy;
 use crate::experience::snapshot::Snapshot;
@@ -111,6 +113,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let workspace =
         Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)?;
     let library = Library::open(Some(workspace.folder())).map_err(Failure::input)?;
+    let fixtures = Fixtures::open(workspace.folder()).map_err(Failure::input)?;
+    tell_overrides(context, &library, &fixtures);
     let loaded = library
         .loaded(&args.scenario)
         .map_err(|error| Failure::input(error).hint("breakage scenario list"))?;
@@ -122,14 +126,30 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let scenario = Arc::new(loaded.scenario);
     refuse_unavailable(&scenario)?;
     if args.dry_run {
-        return dry_run::run(context, args, &scenario);
+        return dry_run::run(context, args, &fixtures, &scenario);
     }
     let store = Arc::new(workspace.store().map_err(Failure::input)?);
     tell_recovered(context, &store)?;
     let (stop, interrupted) = watch::channel(false);
     interrupt::listen(stop);
-    let setting = setting(context, args, &library, store, interrupted)?;
+    let seeds = seeds::of_workspace(workspace.folder()).map_err(Failure::input)?;
+    let mut setting = setting(context, args, &library, &seeds, store, interrupted)?;
+    setting.fixtures = Arc::new(fixtures);
     run_all(context, args, &setting, scenario)
+}
+
+/// Says on stderr what of the workspace takes the place of something compiled in.
+fn tell_overrides(context: &Context, library: &Library, fixtures: &Fixtures) {
+    for path in library.overrides() {
+        context
+            .output
+            .note(&format!("in use from the workspace: {}", path.display()));
+    }
+    for id in fixtures.overrides() {
+        context
+            .output
+            .note(&format!("in use from the workspace: fixture {id}"));
+    }
 }
 
 fn refuse_unavailable(scenario: &Scenario) -> Result<(), Failure> {
@@ -177,6 +197,7 @@ fn setting(
     context: &Context,
     args: &Args,
     library: &Library,
+    seeds: &[Entry],
     store: Arc<Store>,
     interrupted: watch::Receiver<bool>,
 ) -> Result<Setting, Failure> {
@@ -195,7 +216,7 @@ fn setting(
     }
     policy.pool_cap = retrieval.pool_cap;
     policy.check().map_err(Failure::usage)?;
-    let snapshot = snapshot(context, &store, &embedder)?;
+    let snapshot = snapshot(context, seeds, &store, &embedder)?;
     if !snapshot.without_vector().is_empty() {
         context.output.note(&format!(
             "{} postmortems have no vector of this embedder and cannot be found; breakage corpus reembed mends that",
@@ -205,6 +226,7 @@ fn setting(
     Ok(Setting {
         store,
         vocabulary: Arc::new(library.vocabulary().clone()),
+        fixtures: Arc::default(),
         rubric: library
             .rubric(&args.rubric)
             .map_err(Failure::input)?
@@ -220,15 +242,14 @@ fn setting(
 /// What can be retrieved, with a first run's seeds and a new embedder's vectors made on the way.
 fn snapshot(
     context: &Context,
+    seeds: &[Entry],
     store: &Arc<Store>,
     embedder: &Arc<dyn Embedder>,
 ) -> Result<Snapshot, Failure> {
     let learner = Learner::new(store.clone(), embedder.clone());
     if store.postmortem_count().map_err(Failure::input)? == 0 {
         // Otherwise the first postmortem of a run would take the place of those compiled in.
-        learner
-            .import(&seeds::entries(), |_| ())
-            .map_err(Failure::input)?;
+        learner.import(seeds, |_| ()).map_err(Failure::input)?;
     }
     let reader = Reader::new(Some(store.clone()));
     match reader.snapshot(embedder.as_ref()) {

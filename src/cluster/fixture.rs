@@ -3,14 +3,18 @@
 //! Compiled in from `fixtures/`. A fixture names no scenario, no fault and not this program: an agent can read all
 //! of it. Nothing here talks to a cluster; `reset` applies.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::cluster::ClusterError;
 use crate::cluster::resource;
 use crate::ids::FixtureId;
+
+/// Where fixtures stand below a workspace.
+const FOLDER: &str = "fixtures";
 
 const COMMON: &str = include_str!("../../fixtures/advocate-common.json");
 /// Healthy neighbours, so that collateral damage can be seen.
@@ -68,71 +72,142 @@ pub struct Fixture {
     pub sha256: String,
 }
 
-/// Every fixture's id and what it is for.
+/// Every compiled-in fixture's id and what it is for.
 pub fn known() -> impl Iterator<Item = (FixtureId, &'static str)> {
     FIXTURES
         .iter()
         .map(|(id, purpose, _)| (FixtureId::new(*id), *purpose))
 }
 
-/// The union of the named fixtures; an object that several of them hold is taken from the first.
-pub fn load(ids: &[FixtureId]) -> Result<Fixture, ClusterError> {
-    let name = ids
-        .iter()
-        .map(FixtureId::as_str)
-        .collect::<Vec<_>>()
-        .join("+");
-    let mut objects: Vec<Value> = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut hash = Sha256::new();
-    for id in ids {
-        for text in lists_of(id)? {
-            hash.update(text.as_bytes());
-            for object in items(text, &name)? {
-                resource::of_kind(object["kind"].as_str().unwrap_or_default())?;
+/// The compiled-in fixtures and those of a workspace, which replace them by id or add to them.
+#[derive(Clone, Debug, Default)]
+pub struct Fixtures {
+    own: BTreeMap<FixtureId, String>,
+}
+
+impl Fixtures {
+    /// Those compiled in and nothing else.
+    pub fn compiled_in() -> Fixtures {
+        Fixtures::default()
+    }
+
+    /// Reads `fixtures/<id>.json` below a workspace. A file that says the same as the compiled-in one is no override.
+    ///
+    /// # Errors
+    /// An unreadable file, or one that is not a list of manifests of known kinds.
+    pub fn open(workspace: &Path) -> Result<Fixtures, ClusterError> {
+        let mut fixtures = Fixtures::default();
+        let Ok(folder) = std::fs::read_dir(workspace.join(FOLDER)) else {
+            return Ok(fixtures);
+        };
+        for path in folder.flatten().map(|entry| entry.path()) {
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            let (Some(stem), Some("json")) = (stem, path.extension().and_then(|e| e.to_str()))
+            else {
+                continue;
+            };
+            let text =
+                std::fs::read_to_string(&path).map_err(|source| ClusterError::Unreadable {
+                    path: path.clone(),
+                    source,
+                })?;
+            let id = FixtureId::new(stem);
+            let objects = parsed(&text, &path.display().to_string())?;
+            if fixtures
+                .objects(&id)
+                .is_ok_and(|built_in| built_in == objects)
+            {
+                continue;
+            }
+            fixtures.own.insert(id, text);
+        }
+        Ok(fixtures)
+    }
+
+    /// Ids that the workspace replaces or adds.
+    pub fn overrides(&self) -> impl Iterator<Item = &FixtureId> {
+        self.own.keys()
+    }
+
+    /// The union of the named fixtures; an object that several of them hold is taken from the first.
+    pub fn load(&self, ids: &[FixtureId]) -> Result<Fixture, ClusterError> {
+        let name = ids
+            .iter()
+            .map(FixtureId::as_str)
+            .collect::<Vec<_>>()
+            .join("+");
+        let mut objects: Vec<Value> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for id in ids {
+            for object in self.objects(id)? {
                 if seen.insert(identity(&object)) {
                     objects.push(object);
                 }
             }
         }
-    }
-    let namespaces = objects
-        .iter()
-        .filter(|object| object["kind"] == "Namespace")
-        .filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned))
-        .collect();
-    Ok(Fixture {
-        name,
-        objects,
-        namespaces,
-        sha256: hex::encode(hash.finalize()),
-    })
-}
-
-fn lists_of(id: &FixtureId) -> Result<&'static [&'static str], ClusterError> {
-    FIXTURES
-        .iter()
-        .find(|(name, ..)| *name == id.as_str())
-        .map(|(.., lists)| *lists)
-        .ok_or_else(|| ClusterError::UnknownFixture {
-            name: id.to_string(),
-            known: FIXTURES
-                .iter()
-                .map(|(name, ..)| *name)
-                .collect::<Vec<_>>()
-                .join(", "),
+        let namespaces = objects
+            .iter()
+            .filter(|object| object["kind"] == "Namespace")
+            .filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned))
+            .collect();
+        let sha256 = hex::encode(Sha256::digest(Value::from(objects.clone()).to_string()));
+        Ok(Fixture {
+            name,
+            objects,
+            namespaces,
+            sha256,
         })
+    }
+
+    fn objects(&self, id: &FixtureId) -> Result<Vec<Value>, ClusterError> {
+        if let Some(text) = self.own.get(id) {
+            return parsed(text, &format!("{FOLDER}/{id}.json"));
+        }
+        let mut objects = Vec::new();
+        for text in self.lists_of(id)? {
+            objects.extend(parsed(text, id.as_str())?);
+        }
+        Ok(objects)
+    }
+
+    fn lists_of(&self, id: &FixtureId) -> Result<&'static [&'static str], ClusterError> {
+        FIXTURES
+            .iter()
+            .find(|(name, ..)| *name == id.as_str())
+            .map(|(.., lists)| *lists)
+            .ok_or_else(|| ClusterError::UnknownFixture {
+                name: id.to_string(),
+                known: FIXTURES
+                    .iter()
+                    .map(|(name, ..)| *name)
+                    .chain(self.own.keys().map(FixtureId::as_str))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })
+    }
 }
 
-fn items(text: &str, name: &str) -> Result<Vec<Value>, ClusterError> {
+/// A compiled-in fixture as one list of manifests, to be edited in a workspace; with its path there.
+pub fn written_out(id: &FixtureId) -> Result<(String, String), ClusterError> {
+    let items = Fixtures::compiled_in().objects(id)?;
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    Ok((format!("{FOLDER}/{id}.json"), format!("{list:#}\n")))
+}
+
+/// The manifests of a list; every one of a kind that reset and state hash know.
+fn parsed(text: &str, name: &str) -> Result<Vec<Value>, ClusterError> {
     let mut list: Value = serde_json::from_str(text).map_err(|source| ClusterError::Fixture {
         name: name.to_owned(),
         source,
     })?;
-    match list["items"].take() {
-        Value::Array(items) => Ok(items),
-        _ => Ok(vec![list]),
+    let items = match list["items"].take() {
+        Value::Array(items) => items,
+        _ => vec![list],
+    };
+    for object in &items {
+        resource::of_kind(object["kind"].as_str().unwrap_or_default())?;
     }
+    Ok(items)
 }
 
 fn identity(object: &Value) -> (String, String, String) {
@@ -151,7 +226,9 @@ mod tests {
     #[test]
     fn every_fixture_loads_and_owns_its_namespaces() {
         for (id, _) in known() {
-            let fixture = load(std::slice::from_ref(&id)).unwrap();
+            let fixture = Fixtures::compiled_in()
+                .load(std::slice::from_ref(&id))
+                .unwrap();
             assert!(fixture.namespaces.contains("prod-advocate"), "{id}");
             assert!(fixture.namespaces.contains("prod-billing"), "{id}");
             for object in &fixture.objects {
@@ -166,7 +243,7 @@ mod tests {
     #[test]
     fn no_fixture_gives_the_game_away() {
         for (id, _) in known() {
-            for text in lists_of(&id).unwrap() {
+            for text in Fixtures::compiled_in().lists_of(&id).unwrap() {
                 let text = text.to_lowercase();
                 for word in [
                     "breakage", "fault", "chaos", "inject", "bench", "fixture", "test",
@@ -179,14 +256,52 @@ mod tests {
 
     #[test]
     fn a_fixture_that_is_named_twice_is_applied_once() {
-        let one = load(&[FixtureId::new("advocate")]).unwrap();
-        let two = load(&[FixtureId::new("advocate"), FixtureId::new("advocate-trio")]).unwrap();
+        let one = Fixtures::compiled_in()
+            .load(&[FixtureId::new("advocate")])
+            .unwrap();
+        let two = Fixtures::compiled_in()
+            .load(&[FixtureId::new("advocate"), FixtureId::new("advocate-trio")])
+            .unwrap();
         assert_eq!(one.objects, two.objects);
     }
 
     #[test]
     fn an_unknown_fixture_is_refused_with_the_names_that_exist() {
-        let error = load(&[FixtureId::new("nowhere")]).unwrap_err();
+        let error = Fixtures::compiled_in()
+            .load(&[FixtureId::new("nowhere")])
+            .unwrap_err();
         assert!(error.to_string().contains("advocate-trio"), "{error}");
+    }
+
+    #[test]
+    fn a_fixture_written_out_is_an_override_only_once_it_is_edited() {
+        let workspace = tempfile::tempdir().unwrap();
+        std::fs::create_dir(workspace.path().join(FOLDER)).unwrap();
+        let id = FixtureId::new("advocate");
+        let (path, text) = written_out(&id).unwrap();
+        std::fs::write(workspace.path().join(&path), &text).unwrap();
+        let same = Fixtures::open(workspace.path()).unwrap();
+        assert_eq!(same.overrides().count(), 0);
+        let edited = text.replace(
+            "ghcr.io/acme/advocate-api:2.4.1",
+            "ghcr.io/acme/advocate-api:2.5.0",
+        );
+        std::fs::write(workspace.path().join(&path), edited).unwrap();
+        let other = Fixtures::open(workspace.path()).unwrap();
+        assert_eq!(other.overrides().collect::<Vec<_>>(), [&id]);
+        let ids = [id];
+        assert_ne!(
+            other.load(&ids).unwrap().objects,
+            same.load(&ids).unwrap().objects
+        );
+    }
+
+    #[test]
+    fn a_fixture_that_is_no_json_is_refused_with_its_path() {
+        let workspace = tempfile::tempdir().unwrap();
+        std::fs::create_dir(workspace.path().join(FOLDER)).unwrap();
+        std::fs::write(workspace.path().join("fixtures/own.json"), "{").unwrap();
+        let error = Fixtures::open(workspace.path()).unwrap_err();
+        assert!(error.to_string().contains("own.json"), "{error}");
     }
 }

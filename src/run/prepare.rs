@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::cluster::fixture;
 use crate::cluster::reset;
 use crate::detect::watch::{Stretch, Window};
 use crate::observe;
@@ -17,8 +16,11 @@ impl Run<'_> {
     pub(super) async fn prepare(&mut self) -> Result<Stage, Failed> {
         let not_proven =
             |error: &dyn std::error::Error| Failed::because(FrameworkCode::ResetNotProven, error);
-        let fixture =
-            fixture::load(&self.order.scenario.fixture).map_err(|error| not_proven(&error))?;
+        let fixture = self
+            .setting
+            .fixtures
+            .load(&self.order.scenario.fixture)
+            .map_err(|error| not_proven(&error))?;
         reset::apply(&self.client, &fixture, &mut self.owned)
             .await
             .map_err(|error| not_proven(&error))?;

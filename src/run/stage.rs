@@ -9,7 +9,7 @@ use futures::FutureExt;
 use tokio::time::Instant;
 
 use crate::agent::Agent;
-use crate::cluster::fixture::{self, Fixture};
+use crate::cluster::fixture::Fixture;
 use crate::cluster::reset::Owned;
 use crate::cluster::state::ClusterState;
 use crate::cluster::target::Target;
@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
             target,
             client,
             started,
-            fixture: fixture::load(&scenario.fixture).ok(),
+            fixture: setting.fixtures.load(&scenario.fixture).ok(),
             owned: Owned::default(),
             reference: None,
             plan: None,

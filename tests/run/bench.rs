@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_breakage::agent::{self, Agent, AgentError, Desk};
+use agent_breakage::cluster::fixture::Fixtures;
 use agent_breakage::cluster::resource;
 use agent_breakage::cluster::target::Target;
 use agent_breakage::embed::BuiltIn;
@@ -86,6 +87,7 @@ impl Bench {
         Setting {
             store: self.store.clone(),
             vocabulary: Arc::new(self.library.vocabulary().clone()),
+            fixtures: Arc::new(Fixtures::compiled_in()),
             rubric: self.library.rubric(DEFAULT_RUBRIC).unwrap().clone(),
             policy: Policy::default_for(embedder.as_ref()),
             snapshot: Arc::new(reader.snapshot(embedder.as_ref()).unwrap()),

@@ -8,10 +8,11 @@
     reason = "a set-up that fails is a failed test, and the line says which"
 )]
 
+use agent_breakage::cluster::fixture::Fixtures;
 use agent_breakage::cluster::reset::{self, Owned};
+use agent_breakage::cluster::resource;
 use agent_breakage::cluster::state;
 use agent_breakage::cluster::target::Target;
-use agent_breakage::cluster::{fixture, resource};
 use agent_breakage::ids::{RunId, Seed};
 use agent_breakage::inject::change::Plan;
 use agent_breakage::inject::journal::{JournalEntry, Place};
@@ -34,7 +35,7 @@ enum Crash {
 async fn standing(scenario: &Scenario) -> (Target, kube::Client) {
     let target = Target::embedded(Seed(5));
     let client = target.client();
-    let fixture = fixture::load(&scenario.fixture).unwrap();
+    let fixture = Fixtures::compiled_in().load(&scenario.fixture).unwrap();
     reset::apply(&client, &fixture, &mut Owned::default())
         .await
         .unwrap();

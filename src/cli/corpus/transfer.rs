@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::cli::Context;
 use crate::cli::corpus::{
     ExportArgs, ImportArgs, ReembedArgs, SeedArgs, failed, origin_sentence, reader, store,
+    workspace,
 };
 use crate::cli::failure::Failure;
 use crate::cli::printable;
@@ -22,7 +23,9 @@ use crate::experience::{Origin, seeds};
 const MAX_IMPORT_BYTES: u64 = 1 << 30;
 
 pub(super) fn seed(context: &Context, args: &SeedArgs) -> Result<(), Failure> {
-    let imported = add(context, args.embedder.embedder, &seeds::entries())?;
+    let workspace = workspace(context)?;
+    let seeds = seeds::of_workspace(workspace.folder()).map_err(Failure::input)?;
+    let imported = add(context, args.embedder.embedder, &seeds)?;
     report(context, &imported, args.json)
 }
 

@@ -8,7 +8,7 @@ use crate::cli::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::run::Args;
-use crate::cluster::fixture;
+use crate::cluster::fixture::Fixtures;
 use crate::cluster::reset::{self, Owned};
 use crate::cluster::target::Target;
 use crate::ids::Seed;
@@ -19,6 +19,7 @@ use crate::scenario::model::Scenario;
 pub(super) fn run(
     context: &Context,
     args: &Args,
+    fixtures: &Fixtures,
     scenario: &Scenario,
 ) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -26,7 +27,7 @@ pub(super) fn run(
         .start_paused(true)
         .build()
         .map_err(Failure::internal)?;
-    let plan = runtime.block_on(plan(Seed(args.seed), scenario))?;
+    let plan = runtime.block_on(plan(Seed(args.seed), fixtures, scenario))?;
     if args.json {
         context.output.json(&as_json(scenario, &plan))?;
     } else {
@@ -35,10 +36,10 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn plan(seed: Seed, scenario: &Scenario) -> Result<Plan, Failure> {
+async fn plan(seed: Seed, fixtures: &Fixtures, scenario: &Scenario) -> Result<Plan, Failure> {
     let target = Target::embedded(seed);
     let client = target.client();
-    let fixture = fixture::load(&scenario.fixture).map_err(Failure::input)?;
+    let fixture = fixtures.load(&scenario.fixture).map_err(Failure::input)?;
     reset::apply(&client, &fixture, &mut Owned::default())
         .await
         .map_err(Failure::cluster)?;
