@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::embedded::bootstrap::{NODE, NODE_ADDRESS, place};
+use crate::embedded::controllers::nodes::HEALTHY;
 use crate::embedded::kind::Kind;
 use crate::embedded::world::World;
 
@@ -55,33 +56,7 @@ fn condition(world: &World, kind: &str, status: &str, reason: &str, message: &st
 }
 
 fn status(world: &mut World) -> Value {
-    let healthy = [
-        (
-            "MemoryPressure",
-            "False",
-            "KubeletHasSufficientMemory",
-            "kubelet has sufficient memory available",
-        ),
-        (
-            "DiskPressure",
-            "False",
-            "KubeletHasNoDiskPressure",
-            "kubelet has no disk pressure",
-        ),
-        (
-            "PIDPressure",
-            "False",
-            "KubeletHasSufficientPID",
-            "kubelet has sufficient PID available",
-        ),
-        (
-            "Ready",
-            "True",
-            "KubeletReady",
-            "kubelet is posting ready status",
-        ),
-    ];
-    let conditions: Vec<Value> = healthy
+    let conditions: Vec<Value> = HEALTHY
         .iter()
         .map(|(kind, status, reason, message)| condition(world, kind, status, reason, message))
         .collect();

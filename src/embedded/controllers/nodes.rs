@@ -27,7 +27,7 @@ const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
 /// The condition types that a kubelet reports, with the status and words of a healthy node.
-const HEALTHY: [(&str, &str, &str, &str); 4] = [
+pub const HEALTHY: [(&str, &str, &str, &str); 4] = [
     (
         "MemoryPressure",
         "False",
