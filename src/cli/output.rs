@@ -28,12 +28,17 @@ impl Output {
     /// broken over two lines cannot be copied.
     pub fn table_keeping(headings: &[&str], whole: &[usize]) -> comfy_table::Table {
         let mut table = Output::table(headings);
-        for column in whole {
+        Output::keep_whole(&mut table, whole);
+        table
+    }
+
+    /// Keeps columns of a table that has rows or headings from being wrapped.
+    pub fn keep_whole(table: &mut comfy_table::Table, columns: &[usize]) {
+        for column in columns {
             if let Some(column) = table.column_mut(*column) {
                 column.set_constraint(comfy_table::ColumnConstraint::ContentWidth);
             }
         }
-        table
     }
 
     /// As [`Output::table_keeping`], with every column free to wrap.
@@ -42,7 +47,9 @@ impl Output {
         table.load_style(comfy_table::presets::NOTHING);
         table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
         table.set_width(MAX_WIDTH);
-        table.set_header(headings.iter().map(|h| h.to_uppercase()));
+        if !headings.is_empty() {
+            table.set_header(headings.iter().map(|h| h.to_uppercase()));
+        }
         table
     }
 

@@ -225,30 +225,35 @@ fn score_table(score: &Score) -> String {
 
 fn ending(finished: &Finished) -> String {
     let record = &finished.record;
-    let mut lines = Vec::new();
+    let mut lines: Vec<(&str, String)> = Vec::new();
     if let Some(postmortem) = &record.postmortem {
-        let diagnosis = printable::block(&postmortem.final_diagnosis);
-        lines.push(format!(
-            "postmortem  {}",
-            diagnosis.replace('\n', "\n            ")
-        ));
+        lines.push(("postmortem", printable::block(&postmortem.final_diagnosis)));
     } else if record.state == RunState::Timeout {
-        lines.push("postmortem  none came in by the end of the budget".to_owned());
+        lines.push((
+            "postmortem",
+            "none came in by the end of the budget".to_owned(),
+        ));
     }
     for kept in &record.undo.kept {
-        lines.push(format!("undo kept   {kept}"));
+        lines.push(("undo", format!("left as it is: {kept}")));
     }
     if record.undo.quarantined {
-        lines.push("cluster     could not be proven to be as it was".to_owned());
+        lines.push(("cluster", "could not be proven to be as it was".to_owned()));
     } else if record.state_hash_after.is_some() {
-        lines.push("cluster     proven to be as it was".to_owned());
+        lines.push(("cluster", "proven to be as it was".to_owned()));
     }
     if !record.qualified {
-        lines.push(
-            "unqualified: the scenario has no valid qualification on this cluster".to_owned(),
-        );
+        lines.push((
+            "unqualified",
+            "the scenario has no valid qualification on this cluster".to_owned(),
+        ));
     }
-    lines.join("\n")
+    let mut table = Output::table(&[]);
+    for (label, text) in lines {
+        table.add_row([label.to_owned(), text]);
+    }
+    Output::keep_whole(&mut table, &[0]);
+    table.to_string()
 }
 
 fn seconds(ms: u64) -> String {

@@ -54,7 +54,7 @@ fn as_text(scenario: &Scenario, plan: &Plan) -> String {
         scenario.id,
         scenario.injector.type_name()
     );
-    let mut table = Output::table(&["object", "field", "from", "to"]);
+    let mut table = Output::table_keeping(&["object", "field", "from", "to"], &[0]);
     for change in &plan.changes {
         for one in &change.fields {
             table.add_row([
@@ -67,8 +67,8 @@ fn as_text(scenario: &Scenario, plan: &Plan) -> String {
     }
     text.push_str(&table.to_string());
     text.push_str(
-        "\n\nUndo: each field that still has the new value gets the old one back; a field that somebody else \
-         changed\nis kept and reported. Then the namespaces are reset to the fixture. Nothing was written.",
+        "\n\nUndo: each field that still has the new value gets the old one back; a field that somebody \
+         else\nchanged is kept and reported. Then the namespaces are reset to the fixture. Nothing was written.",
     );
     for warning in &plan.warnings {
         text.push_str(&format!("\nwarning: {warning}"));
