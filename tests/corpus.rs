@@ -89,6 +89,85 @@ fn an_export_imports_into_the_same_export() {
 }
 
 #[test]
+fn an_export_to_a_dash_is_the_export_on_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, stdout, _) = corpus(folder.path(), &["export", "-"]);
+    assert_eq!(code, 0);
+    assert_eq!(stdout, ok(folder.path(), &["export"]));
+    assert!(!Path::new("-").exists());
+}
+
+#[test]
+fn an_export_replaces_a_file_only_when_told_and_keeps_its_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("old.txt");
+    fs::write(&file, "mine").unwrap();
+    let name = file.to_str().unwrap();
+    let (code, _, stderr) = corpus(folder.path(), &["export", name]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("--force"), "{stderr}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o664)).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        ok(
+            folder.path(),
+            &["export", link.to_str().unwrap(), "--force"],
+        );
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o664);
+        let new = folder.path().join("new.txt");
+        ok(folder.path(), &["export", new.to_str().unwrap()]);
+        let mode = fs::metadata(&new).unwrap().permissions().mode();
+        assert_eq!(mode & 0o600, 0o600);
+        assert_eq!(mode & !0o644 & 0o777, 0);
+    }
+    assert!(fs::metadata(&file).unwrap().len() > 1_000);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_export_never_replaces_the_store_under_any_of_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = folder.path().join("ws");
+    let store = workspace.join("breakage.redb");
+    let early = corpus(&workspace, &["export", store.to_str().unwrap()]);
+    assert_eq!(early.0, 1, "{}", early.2);
+    ok(&workspace, &["seed"]);
+    let (soft, hard) = (folder.path().join("soft"), folder.path().join("hard"));
+    std::os::unix::fs::symlink(&store, &soft).unwrap();
+    fs::hard_link(&store, &hard).unwrap();
+    for name in [&store, &soft, &hard, &workspace.join("../ws/breakage.redb")] {
+        let name = name.to_str().unwrap();
+        let (code, _, stderr) = corpus(&workspace, &["export", name, "--force"]);
+        assert_eq!(code, 1, "{name}");
+        assert!(stderr.contains("this workspace's store"), "{stderr}");
+    }
+    let (code, _, stderr) = corpus(&workspace, &["export", workspace.to_str().unwrap()]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("is a folder"), "{stderr}");
+    assert_eq!(json(&workspace, &["list", "--json"])["origin"], "stored");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_export_writes_through_to_devices_and_leaves_them_devices() {
+    let folder = tempfile::tempdir().unwrap();
+    // Through links, so that a defect replaces a link and not the machine's device.
+    let full = folder.path().join("full");
+    std::os::unix::fs::symlink("/dev/full", &full).unwrap();
+    let (code, _, stderr) = corpus(folder.path(), &["export", full.to_str().unwrap()]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("cannot be written"), "{stderr}");
+    assert!(fs::symlink_metadata(&full).unwrap().is_symlink());
+    assert!(!fs::metadata("/dev/full").unwrap().is_file());
+}
+
+#[test]
 fn an_import_with_one_wrong_line_imports_nothing_and_names_the_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("in.jsonl");

@@ -1,6 +1,7 @@
 //! `breakage corpus`: what the experience base holds and what it would serve.
 
 mod calibrate;
+mod destination;
 mod transfer;
 
 use std::collections::BTreeSet;
@@ -152,8 +153,11 @@ struct SeedArgs {
 
 #[derive(clap::Args, Debug)]
 struct ExportArgs {
-    /// The file to write [default: standard output]
+    /// The file to write; - is standard output [default: -]
     file: Option<PathBuf>,
+    /// Replace the file when it exists
+    #[arg(long, requires = "file")]
+    force: bool,
     /// Print JSON about what was written to the file
     #[arg(long, requires = "file")]
     json: bool,

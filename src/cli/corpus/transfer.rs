@@ -1,12 +1,13 @@
 //! `breakage corpus seed|export|import|reembed`: postmortems in and out of a workspace.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
 
 use crate::cli::Context;
+use crate::cli::corpus::destination::{self, STANDARD_OUTPUT};
 use crate::cli::corpus::{
     ExportArgs, ImportArgs, ReembedArgs, SeedArgs, failed, origin_sentence, reader, store,
     workspace,
@@ -40,7 +41,7 @@ pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<(), Failure
 fn read_import(file: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     let limit = MAX_IMPORT_BYTES + 1;
-    if file == Path::new("-") {
+    if file == Path::new(STANDARD_OUTPUT) {
         std::io::stdin()
             .take(limit)
             .read_to_end(&mut bytes)
@@ -94,6 +95,14 @@ fn report(context: &Context, imported: &Imported, as_json: bool) -> Result<(), F
 }
 
 pub(super) fn export(context: &Context, args: &ExportArgs) -> Result<(), Failure> {
+    let to_file = args
+        .file
+        .as_deref()
+        .filter(|file| *file != Path::new(STANDARD_OUTPUT));
+    if args.json && to_file.is_none() {
+        let both = anyhow!("--json tells about a file, and standard output is the export itself");
+        return Err(Failure::usage(both));
+    }
     let (entries, origin) = reader(context)?.entries().map_err(failed)?;
     let text = write_lines(&entries).map_err(failed)?;
     if origin == Origin::CompiledIn {
@@ -102,10 +111,11 @@ pub(super) fn export(context: &Context, args: &ExportArgs) -> Result<(), Failure
             origin_sentence(origin)
         ));
     }
-    let Some(file) = &args.file else {
+    let Some(file) = to_file else {
         return context.output.print(&text);
     };
-    write_file(file, &text).map_err(Failure::input)?;
+    let workspace = workspace(context)?;
+    destination::write(file, workspace.folder(), args.force, &text)?;
     if args.json {
         let written = json!({"written": entries.len(), "file": file.display().to_string()});
         return context.output.json(&written);
@@ -115,26 +125,6 @@ pub(super) fn export(context: &Context, args: &ExportArgs) -> Result<(), Failure
         entries.len(),
         printable::line(&file.display().to_string())
     ))
-}
-
-/// The whole file or none of it: written beside its place and moved there.
-fn write_file(file: &Path, text: &str) -> anyhow::Result<()> {
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut draft = tempfile::Builder::new()
-        .prefix(".breakage-export-")
-        .tempfile_in(folder)
-        .with_context(|| format!("{} cannot be written to", folder.display()))?;
-    draft
-        .write_all(text.as_bytes())
-        .and_then(|()| draft.as_file().sync_all())
-        .with_context(|| format!("{} cannot be written", file.display()))?;
-    draft
-        .persist(file)
-        .with_context(|| format!("{} cannot be replaced", file.display()))?;
-    Ok(())
 }
 
 pub(super) fn reembed(context: &Context, args: &ReembedArgs) -> Result<(), Failure> {
