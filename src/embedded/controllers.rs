@@ -23,6 +23,7 @@ pub mod replicaset;
 mod revisions;
 mod rollout;
 pub mod statefulset;
+mod taints;
 mod triggers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +56,7 @@ pub enum Controller {
     Namespace,
     Garbage,
     Node,
+    Taint,
 }
 
 /// One object of one controller.
@@ -88,6 +90,8 @@ pub struct State {
     failures: BTreeMap<Key, u32>,
     /// Sizes that autoscalers recommended lately.
     recommendations: BTreeMap<Key, Vec<(Time, i64)>>,
+    /// Pods that their node drives away, and since when.
+    tainted: BTreeMap<Key, Time>,
     /// Nodes whose kubelet does not report.
     silent: BTreeSet<String>,
     /// Nodes whose kubelet has noticed that they are cordoned.
@@ -131,6 +135,7 @@ fn reconcile(world: &mut World, key: &Key) {
         Controller::Namespace => namespace::reconcile(world, key),
         Controller::Garbage => garbage::reconcile(world, key),
         Controller::Node => nodes::reconcile(world, key),
+        Controller::Taint => taints::reconcile(world, key),
     }
 }
 

@@ -25,6 +25,7 @@ pub mod cpu;
 pub mod environment;
 pub mod eviction;
 pub mod files;
+pub mod hooks;
 pub mod log;
 pub mod machine;
 pub mod metrics;
@@ -290,7 +291,7 @@ pub fn work(world: &mut World, work: Work) {
         }
         Work::PreStopOver { pod, run } => {
             with_pod(world, &pod, |world, pod| {
-                runtime::pre_stop_done(world, pod, &run);
+                hooks::pre_stop_expired(world, pod, &run);
             });
         }
         Work::Kill { pod, run } => {

@@ -47,3 +47,23 @@ impl Patch {
         }
     }
 }
+
+/// A value as Go prints it with `%+v`.
+pub fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) => {
+            let inner: Vec<String> = list.iter().map(go_text).collect();
+            format!("[{}]", inner.join(" "))
+        }
+        Value::Object(map) => {
+            let inner: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", go_text(value)))
+                .collect();
+            format!("map[{}]", inner.join(" "))
+        }
+        other => other.to_string(),
+    }
+}

@@ -51,6 +51,8 @@ pub enum Work {
 #[derive(Debug, Default)]
 pub struct State {
     queued: BTreeSet<PodKey>,
+    /// When the last of the new pods has its turn: they are taken in the order in which they came.
+    newest: Time,
     waiting: BTreeMap<PodKey, Waiting>,
 }
 
@@ -119,8 +121,10 @@ fn pod_changed(world: &mut World, change: &Change) {
         old["spec"] != pod["spec"] || old["metadata"]["labels"] != pod["metadata"]["labels"]
     });
     if respecified && pod["spec"]["schedulerName"].as_str().unwrap_or(SCHEDULER) == SCHEDULER {
-        let delay = world.jitter(1, 3);
-        queue(world, key, delay);
+        let now = world.now();
+        let turn = (now + world.jitter(1, 3)).max(world.scheduler.newest);
+        world.scheduler.newest = turn;
+        queue(world, key, turn.since(now));
     }
 }
 
@@ -196,7 +200,15 @@ fn attempt(world: &mut World, key: &PodKey) {
         return;
     };
     let gated = !items(&pod["spec"]["schedulingGates"]).is_empty();
-    if assigned(&pod) || deleting(&pod) || gated {
+    if assigned(&pod) || deleting(&pod) {
+        return;
+    }
+    if gated {
+        let now = world.now();
+        let why = "Scheduling is blocked due to non-empty scheduling gates";
+        world.update(Kind::Pod, &key.0, &key.1, |stored| {
+            set_scheduled(stored, now, "False", Some(("SchedulingGated", why)));
+        });
         return;
     }
     match place(world, &pod) {
@@ -358,6 +370,11 @@ fn set_scheduled(pod: &mut Value, now: Time, status: &str, why: Option<(&str, &s
         None => conditions.push(fresh),
     }
     pod["status"]["conditions"] = conditions.into();
+}
+
+/// Whether a toleration is about a taint.
+pub fn covers(toleration: &Value, taint: &Value) -> bool {
+    filters::covers(toleration, taint)
 }
 
 /// Whether a node lets a pod run at all: its cordon, taints and the pod's wishes, but not its room.

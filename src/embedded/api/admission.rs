@@ -13,6 +13,7 @@ use crate::embedded::world::World;
 
 pub mod limits;
 pub mod quota;
+pub mod service;
 pub mod service_account;
 pub mod webhook;
 
@@ -39,6 +40,9 @@ pub fn mutate_new(world: &mut World, kind: Kind, object: &mut Value) -> Result<(
 pub fn validate_new(world: &World, kind: Kind, object: &Value) -> Result<(), Status> {
     if kind == Kind::Pod {
         limits::check(world, object)?;
+    }
+    if kind == Kind::Service {
+        service::check_allocations(world, object)?;
     }
     webhook::call(world, kind, "CREATE", object, false)?;
     quota::check(world, kind, None, object)

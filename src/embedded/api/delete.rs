@@ -12,6 +12,9 @@ use crate::embedded::kind::Kind;
 use crate::embedded::time::Time;
 use crate::embedded::world::World;
 
+/// Namespaces that nobody may delete.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
 /// What becomes of objects that the deleted one owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Propagation {
@@ -72,6 +75,13 @@ pub fn delete(
     name: &str,
     options: &DeleteOptions,
 ) -> Result<Deleted, Status> {
+    if kind == Kind::Namespace && IMMORTAL.contains(&name) {
+        return Err(Status::forbidden(
+            kind,
+            name,
+            "this namespace may not be deleted",
+        ));
+    }
     let old = read::get(world, kind, namespace, name)?;
     check_preconditions(kind, name, &old, options)?;
     let mut object = (*old).clone();
@@ -159,6 +169,10 @@ fn check_preconditions(
         if let Some(wanted) = wanted
             && wanted != text(real)
         {
+            // Only objects with a grace period have their uid checked before the store does it.
+            if kind == Kind::Pod && what == "UID" {
+                return Err(Status::uid_conflict(kind, name, wanted, text(real)));
+            }
             let why = format!(
                 "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {}",
                 text(real)

@@ -76,6 +76,18 @@ impl FieldError {
         FieldError::new(path, Fault::Invalid, value.to_string(), detail)
     }
 
+    /// `value` is shown as it is: the real server prints some structs in a form of their own.
+    pub fn invalid_text(path: &Path, value: String, detail: impl Into<String>) -> FieldError {
+        FieldError::new(path, Fault::Invalid, value, detail)
+    }
+
+    /// As `not_supported`, with the value shown as it is.
+    pub fn not_supported_text(path: &Path, value: String, supported: &[&str]) -> FieldError {
+        let mut error = FieldError::not_supported(path, &Value::Null, supported);
+        error.value = value;
+        error
+    }
+
     pub fn duplicate(path: &Path, value: &Value) -> FieldError {
         FieldError::new(path, Fault::Duplicate, value.to_string(), "")
     }

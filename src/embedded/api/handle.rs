@@ -24,7 +24,7 @@ use crate::embedded::api::watch;
 use crate::embedded::api::write::{self, Part, Place, WriteOptions};
 use crate::embedded::cluster::Shared;
 use crate::embedded::kind::Kind;
-use crate::embedded::patch::Patch;
+use crate::embedded::patch::{Patch, PatchError};
 
 /// Largest request body, in bytes: the real server's limit.
 const BODY_MAX: usize = 3 * 1024 * 1024;
@@ -192,6 +192,7 @@ fn list_answer(call: &Call, page: &Page, selective: bool) -> Response<Body> {
 }
 
 fn create(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
+    check_dry_run(call, "CreateOptions")?;
     let (object, warnings) = body_object(call)?;
     let options = write_options(call);
     let Target {
@@ -202,6 +203,7 @@ fn create(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
 }
 
 fn update(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Status> {
+    check_dry_run(call, "UpdateOptions")?;
     let (object, warnings) = body_object(call)?;
     let options = write_options(call);
     let Target {
@@ -262,6 +264,7 @@ fn patch(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Sta
     if content_type(call) == APPLY_TYPE {
         return apply(shared, call, part);
     }
+    check_dry_run(call, "PatchOptions")?;
     let patch = body_patch(call)?;
     let options = write_options(call);
     let place = place(call, part);
@@ -278,22 +281,43 @@ fn patch(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Sta
 
 /// The patch of a body, in the form that its content type names.
 pub fn body_patch(call: &Call) -> Result<Patch, Status> {
-    let bad =
-        |error: serde_json::Error| Status::bad_request(format!("error decoding patch: {error}"));
+    let bad = |error: serde_json::Error| {
+        // A body that breaks off is told as there; other mistakes in the writing have words of their own.
+        let why = if error.is_eof() {
+            "unexpected end of JSON input".to_owned()
+        } else {
+            error.to_string()
+        };
+        match content_type(call) {
+            "application/strategic-merge-patch+json" => Status::bad_request(why),
+            _ => Status::bad_request(format!("error decoding patch: {why}")),
+        }
+    };
+    let undecodable = |found: &str, wanted: &str| {
+        Status::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {found} into Go value of type {wanted}"
+        ))
+    };
     let object = || -> Result<Value, Status> {
         let value: Value = serde_json::from_slice(&call.body).map_err(bad)?;
         if value.is_object() {
             Ok(value)
         } else {
-            Err(Status::bad_request(
-                "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
-            ))
+            Err(undecodable("array", "map[string]interface {}"))
         }
     };
-    match content_type(call) {
-        "application/json-patch+json" => serde_json::from_slice(&call.body)
+    let operations = || -> Result<Patch, Status> {
+        let value: Value = serde_json::from_slice(&call.body).map_err(bad)?;
+        if value.is_object() {
+            return Err(undecodable("object", "[]handlers.jsonPatchOp"));
+        }
+        // What makes no sense as an operation is refused like one that does not fit the object.
+        serde_json::from_value(value)
             .map(Patch::Json)
-            .map_err(bad),
+            .map_err(|_| Status::bad_patch(PatchError::Rejected.to_string()))
+    };
+    match content_type(call) {
+        "application/json-patch+json" => operations(),
         "application/merge-patch+json" => object().map(Patch::Merge),
         "application/strategic-merge-patch+json" => object().map(Patch::Strategic),
         _ => Err(Status::unsupported_media_type(
@@ -338,7 +362,33 @@ fn delete_options(call: &Call) -> Result<DeleteOptions, Status> {
     } else {
         body_json(call)?
     };
+    let policy = call
+        .query
+        .get("propagationPolicy")
+        .or_else(|| body["propagationPolicy"].as_str());
+    if let Some(policy) = policy
+        && !matches!(policy, "Foreground" | "Background" | "Orphan")
+    {
+        return Err(Status::bad_options(
+            "DeleteOptions",
+            &format!(
+                "propagationPolicy: Unsupported value: \"{policy}\": supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
+            ),
+        ));
+    }
+    check_dry_run(call, "DeleteOptions")?;
     Ok(delete_options_of(call, &body))
+}
+
+/// Refuses a value of `dryRun` that nobody knows.
+fn check_dry_run(call: &Call, options: &str) -> Result<(), Status> {
+    match call.query.get("dryRun") {
+        None | Some("" | "All") => Ok(()),
+        Some(other) => Err(Status::bad_options(
+            options,
+            &format!("dryRun: Unsupported value: [\"{other}\"]: supported values: \"All\""),
+        )),
+    }
 }
 
 /// The JSON of a body, whatever it is.

@@ -118,6 +118,15 @@ impl Status {
         Status::new(409, "Conflict", message).about(kind, name)
     }
 
+    /// A delete that is meant for an earlier object of this name.
+    pub fn uid_conflict(kind: Kind, name: &str, wanted: &str, real: &str) -> Status {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": the UID in the precondition ({wanted}) does not match the UID in record ({real}). The object might have been deleted and then recreated",
+            kind.info().name
+        );
+        Status::new(409, "Conflict", message).about(kind, name)
+    }
+
     /// Conflicting field managers of a server-side apply: one cause per field.
     pub fn apply_conflict(message: String) -> Status {
         Status::new(409, "Conflict", message)
@@ -185,10 +194,15 @@ impl Status {
 
     /// Options of a list or watch that contradict each other.
     pub fn bad_list_options(why: &str) -> Status {
+        Status::bad_options("ListOptions", why)
+    }
+
+    /// Options of a request that are not valid; `options` is their type.
+    pub fn bad_options(options: &str, why: &str) -> Status {
         Status::new(
             422,
             "Invalid",
-            format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"),
+            format!("{options}.meta.k8s.io \"\" is invalid: {why}"),
         )
     }
 

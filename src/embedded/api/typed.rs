@@ -25,7 +25,7 @@ use crate::embedded::api::field::{FieldError, Path};
 use crate::embedded::api::status::Status;
 use crate::embedded::api::typed::reader::Findings;
 use crate::embedded::kind::Kind;
-use crate::embedded::patch::Patch;
+use crate::embedded::patch::{Patch, go_text};
 
 pub mod reader;
 
@@ -144,26 +144,6 @@ fn check_type(kind: Kind, object: &Value) -> Result<(), Status> {
         )));
     }
     Ok(())
-}
-
-/// A value as Go prints it with `%+v`.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(list) => {
-            let inner: Vec<String> = list.iter().map(go_text).collect();
-            format!("[{}]", inner.join(" "))
-        }
-        Value::Object(map) => {
-            let inner: Vec<String> = map
-                .iter()
-                .map(|(key, value)| format!("{key}:{}", go_text(value)))
-                .collect();
-            format!("map[{}]", inner.join(" "))
-        }
-        other => other.to_string(),
-    }
 }
 
 fn read(kind: Kind, object: &Value) -> Findings {

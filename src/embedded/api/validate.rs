@@ -13,6 +13,7 @@ pub mod config;
 pub mod container;
 pub mod meta;
 pub mod name;
+pub mod placement;
 pub mod pod;
 pub mod probe;
 pub mod service;
@@ -77,8 +78,18 @@ fn content(kind: Kind, object: &Value, errors: &mut Errors) {
         Kind::PodDisruptionBudget => workload::disruption_budget(object, errors),
         Kind::HorizontalPodAutoscaler => workload::autoscaler(object, errors),
         Kind::ResourceQuota => config::resource_quota(object, errors),
+        Kind::Node => node_taints(object, errors),
         Kind::NetworkPolicy => config::network_policy(object, errors),
         _ => {}
+    }
+}
+
+/// The path of these errors is the real server's, although taints stand in the spec.
+fn node_taints(object: &Value, errors: &mut Errors) {
+    let path = Path::new("metadata").child("taints");
+    for (at, taint) in elements(&path, &object["spec"]["taints"]) {
+        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        one_of(&at.child("effect"), &taint["effect"], &effects, errors);
     }
 }
 

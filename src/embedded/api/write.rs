@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::embedded::api::admission;
 use crate::embedded::api::canonical;
 use crate::embedded::api::defaults;
+use crate::embedded::api::field::{FieldError, Path};
 use crate::embedded::api::managed::{self, Writer};
 use crate::embedded::api::status::Status;
 use crate::embedded::api::validate;
@@ -222,6 +223,17 @@ pub fn patch(
         .cloned()
         .ok_or_else(|| Status::not_found(kind, name))?;
     let mut object = patch.apply_to(kind, &old).map_err(patch_refusal)?;
+    if matches!(patch, Patch::Strategic(_)) {
+        // Such a patch cannot make another type of an object; what it says of it is passed over.
+        object["kind"] = old["kind"].clone();
+        object["apiVersion"] = old["apiVersion"].clone();
+    }
+    let uid = text(&object["metadata"]["uid"]);
+    if !uid.is_empty() && object["metadata"]["uid"] != old["metadata"]["uid"] {
+        let at = Path::new("metadata").child("uid");
+        let error = FieldError::invalid(&at, &object["metadata"]["uid"], "field is immutable");
+        return Err(Status::invalid(kind, name, &[error]));
+    }
     check(&mut object)?;
     if !object["metadata"].is_object() {
         object["metadata"] = Value::Object(serde_json::Map::new());

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::embedded::controllers::object::{
-    controller, deleting, generation, items, replicas, scaled, selects, set_status,
+    controller, deleting, generation, items, name, namespace, replicas, scaled, selects, set_status,
 };
 use crate::embedded::controllers::{Key, pods};
+use crate::embedded::events::{self, NewEvent};
 use crate::embedded::kind::Kind;
 use crate::embedded::world::World;
+
+const COMPONENT: &str = "controllermanager";
 
 pub(super) fn reconcile(world: &mut World, key: &Key) {
     let Some(budget) = world
@@ -28,6 +31,7 @@ pub(super) fn reconcile(world: &mut World, key: &Key) {
         })
         .cloned()
         .collect();
+    announce(world, &budget, &selected);
     let (expected, desired) = wanted(world, &budget, &selected);
     let evicted = budget["status"]["disruptedPods"].clone();
     let healthy = selected
@@ -66,6 +70,48 @@ pub(super) fn reconcile(world: &mut World, key: &Key) {
         }
     }
     set_status(world, Kind::PodDisruptionBudget, &budget, status);
+}
+
+/// Tells of a budget without pods, and of pods with several budgets.
+fn announce(world: &mut World, budget: &Value, selected: &[Arc<Value>]) {
+    if selected.is_empty() {
+        return tell(
+            world,
+            budget,
+            false,
+            "NoPods",
+            "No matching pods found".to_owned(),
+        );
+    }
+    for pod in selected {
+        let budgets: Vec<String> = world
+            .store
+            .within(Kind::PodDisruptionBudget, namespace(pod))
+            .filter(|other| selects(&other["spec"]["selector"], &pod["metadata"]["labels"]))
+            .map(|other| name(other).to_owned())
+            .collect();
+        if let [first, _, ..] = budgets.as_slice() {
+            let message = format!(
+                "Pod \"{}\"/\"{}\" matches multiple PodDisruptionBudgets.  Chose \"{first}\" arbitrarily.",
+                namespace(pod),
+                name(pod)
+            );
+            tell(world, pod, true, "MultiplePodDisruptionBudgets", message);
+        }
+    }
+}
+
+fn tell(world: &mut World, about: &Value, warning: bool, reason: &str, message: String) {
+    let event = NewEvent {
+        about,
+        field_path: None,
+        warning,
+        reason,
+        message,
+        component: COMPONENT,
+        host: None,
+    };
+    events::record(world, event);
 }
 
 /// The expected number of pods and how many of them must stay healthy.

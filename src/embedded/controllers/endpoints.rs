@@ -64,6 +64,12 @@ pub(super) fn reconcile(world: &mut World, key: &Key) {
     }
     let groups: Vec<Group> = groups.into_values().collect();
     write_slices(world, &service, &groups);
+    // The older kind lists no pods under a name that none of them has; a slice does.
+    let named = !items(&service["spec"]["ports"]).is_empty();
+    let groups: Vec<Group> = groups
+        .into_iter()
+        .filter(|group| !(named && group.ports.is_empty()))
+        .collect();
     write_endpoints(world, &service, &groups);
 }
 

@@ -86,10 +86,24 @@ pub fn from_template(owner: &Value, template: &Value) -> Value {
 pub fn create(
     world: &mut World,
     owner: &Value,
-    mut pod: Value,
+    pod: Value,
     component: &str,
 ) -> Result<Arc<Value>, String> {
-    pod["metadata"]["generateName"] = format!("{}-", name(owner)).into();
+    create_named(world, owner, pod, name(owner), component)
+}
+
+/// As `create`, with a name generated from `base`.
+///
+/// # Errors
+/// The server's text when the pod was refused.
+pub fn create_named(
+    world: &mut World,
+    owner: &Value,
+    mut pod: Value,
+    base: &str,
+    component: &str,
+) -> Result<Arc<Value>, String> {
+    pod["metadata"]["generateName"] = format!("{base}-").into();
     let outcome = store_pod(world, pod);
     let (warning, reason, message) = match &outcome {
         Ok(pod) => (
@@ -181,7 +195,7 @@ fn by_age(x: Option<Time>, y: Option<Time>, now: Time, a: &Value, b: &Value) -> 
     rank(x).cmp(&rank(y)).then_with(|| uid(a).cmp(uid(b)))
 }
 
-fn restarts(pod: &Value) -> i64 {
+pub(super) fn restarts(pod: &Value) -> i64 {
     items(&pod["status"]["containerStatuses"])
         .iter()
         .map(|status| number(&status["restartCount"]))

@@ -201,7 +201,13 @@ fn claims(world: &mut World, set: &Value, pod: &mut Value, pod_name: &str) {
             object["metadata"]["labels"] = set["spec"]["selector"]["matchLabels"].clone();
             let options = WriteOptions::of(pods::MANAGER);
             // A refused claim shows at the pod, which then waits for it.
-            let _ = write::create(world, Kind::PersistentVolumeClaim, ns, object, &options);
+            if write::create(world, Kind::PersistentVolumeClaim, ns, object, &options).is_ok() {
+                let message = format!(
+                    "create Claim {claim} Pod {pod_name} in StatefulSet {} success",
+                    name(set)
+                );
+                tell(world, set, false, "SuccessfulCreate", message);
+            }
         }
     }
     if !volumes.is_empty() {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::embedded::controllers::object::{
     controller, deleting, items, map_selects, name, namespace, selects,
 };
-use crate::embedded::controllers::{Controller, Key, autoscaler, enqueue, pods, wake_at};
+use crate::embedded::controllers::{Controller, Key, autoscaler, enqueue, pods, taints, wake_at};
 use crate::embedded::kind::Kind;
 use crate::embedded::store::{Change, ChangeKind};
 use crate::embedded::world::World;
@@ -45,7 +45,12 @@ pub(super) fn on_change(world: &mut World, change: &Change) {
             let due = world.now() + autoscaler::PERIOD;
             wake_at(world, &key, due);
         }
-        Kind::Node if beyond_status(change) => daemons(world),
+        Kind::Node if beyond_status(change) => {
+            daemons(world);
+            if change.what != ChangeKind::Deleted {
+                taints::node_changed(world, object);
+            }
+        }
         _ => {}
     }
     if change.kind == Kind::Deployment || change.kind == Kind::StatefulSet {
@@ -130,9 +135,24 @@ fn replicaset_changed(world: &mut World, change: &Change) {
 
 fn pod_changed(world: &mut World, change: &Change) {
     let pod = &change.object;
+    let placed = pod["spec"].get("nodeName").is_some()
+        && change
+            .old
+            .as_ref()
+            .is_none_or(|old| old["spec"].get("nodeName").is_none());
+    if placed && change.what != ChangeKind::Deleted {
+        taints::pod_placed(world, pod);
+    }
     if let (ChangeKind::Modified, Some(old)) = (change.what, &change.old)
         && pods::outline(old) == pods::outline(pod)
     {
+        // Only Jobs count how often containers were restarted.
+        if pods::restarts(old) != pods::restarts(pod)
+            && let Some(owner) = controller(pod).filter(|owner| owner["kind"] == "Job")
+        {
+            let owner = owner["name"].as_str().unwrap_or_default();
+            enqueue(world, Controller::Job, namespace(pod), owner);
+        }
         return;
     }
     owner_of_pod(world, pod, change.what);

@@ -33,8 +33,13 @@ impl Reference {
         };
         let bad = || "invalid reference format".to_owned();
         if path.chars().any(|c| c.is_ascii_uppercase()) {
+            let library = if host == "docker.io" && !path.contains('/') {
+                "library/"
+            } else {
+                ""
+            };
             return Err(format!(
-                "invalid reference format: repository name ({path}) must be lowercase"
+                "invalid reference format: repository name ({library}{path}) must be lowercase"
             ));
         }
         let component_ok = |part: &str| {

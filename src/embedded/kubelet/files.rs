@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::embedded::kubelet::machine::Machine;
 use crate::embedded::kubelet::process::{Frame, Next};
 use crate::embedded::kubelet::volumes;
@@ -105,6 +107,10 @@ impl Machine<'_> {
                 }
                 other => path = Some(other.to_owned()),
             }
+        }
+        if tool == "tail" && path.as_deref() == Some("/dev/zero") {
+            // It looks for the end of a line that never ends.
+            return self.exhaust(u64::MAX);
         }
         let text = match &path {
             Some(path) => match self.read_file(path) {
@@ -224,7 +230,11 @@ impl Machine<'_> {
                 .saturating_mul(factor)
         };
         let blocks = size(option("count"), 1);
-        let total = size(option("bs"), 512).saturating_mul(blocks);
+        let block = size(option("bs"), 512);
+        let total = block.saturating_mul(blocks);
+        if !self.has_room(block / 1024) {
+            return self.exhaust(block / 1024);
+        }
         let from = option("if").unwrap_or_default().to_owned();
         let Some(path) = option("of").map(str::to_owned) else {
             return self.done(0);
@@ -244,9 +254,64 @@ impl Machine<'_> {
             self.error(&format!("dd: can't open '{path}': {why}\n"));
             return self.done(1);
         }
+        if self.in_memory(&path) && !self.has_room(total / 1024) {
+            return self.exhaust(total / 1024);
+        }
         volumes::note_written(self.pod, &self.run_id, &path, total);
         self.error(&format!("{blocks}+0 records in\n{blocks}+0 records out\n"));
         // A disk of some hundred megabytes a second.
         self.done_after(Duration::from_micros(total / 400), 0)
+    }
+
+    /// Whether a path lies on a volume that is kept in memory.
+    fn in_memory(&self, path: &str) -> bool {
+        let Some(run) = self.pod.run(&self.run_id) else {
+            return false;
+        };
+        let Some((spec, _)) = self.pod.container_spec(&run.facts.name) else {
+            return false;
+        };
+        let volumes = self.pod.spec()["volumes"].as_array();
+        let below = |mount: &Value| {
+            let at = mount["mountPath"].as_str().unwrap_or_default();
+            path.strip_prefix(at)
+                .is_some_and(|rest| rest.starts_with('/'))
+        };
+        spec["volumeMounts"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|mount| below(mount))
+            .any(|mount| {
+                volumes.into_iter().flatten().any(|volume| {
+                    volume["name"] == mount["name"] && volume["emptyDir"]["medium"] == "Memory"
+                })
+            })
+    }
+
+    fn has_room(&self, kib: u64) -> bool {
+        let now = self.now();
+        self.pod.run(&self.run_id).is_none_or(|run| {
+            run.memory_limit_kib
+                .is_none_or(|limit| run.memory_at(now).saturating_add(kib) <= limit)
+        })
+    }
+
+    /// A tool that takes more memory than there is: it is killed. A container whose last word it was ends with it.
+    fn exhaust(&mut self, kib: u64) -> Next {
+        if self.has_room(kib) {
+            return self.done(0);
+        }
+        if let Some(run) = self.pod.run_mut(&self.run_id) {
+            if run.memory_limit_kib.is_none() {
+                return Next::Park;
+            }
+            run.out_of_memory = true;
+        }
+        if self.process.id == 1 && self.process.stack.is_empty() {
+            return Next::OutOfMemory;
+        }
+        self.error("Killed\n");
+        self.done(137)
     }
 }

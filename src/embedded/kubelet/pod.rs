@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::embedded::image::Image;
 use crate::embedded::kubelet::cpu::Cpu;
+use crate::embedded::kubelet::hooks::PreStop;
 use crate::embedded::kubelet::log::Log;
 use crate::embedded::kubelet::probe::{ProbeKind, ProbeWorker};
 use crate::embedded::kubelet::process::Process;
@@ -88,6 +89,11 @@ pub enum Stage {
         container: String,
         id: String,
     },
+    /// A postStart hook is under way.
+    Hooking {
+        container: String,
+        id: String,
+    },
     Stopping {
         container: String,
         id: String,
@@ -133,6 +139,10 @@ pub struct Run {
     pub sockets: Vec<Socket>,
     /// The SIGKILL that follows a SIGTERM, by number of the stop; see `termination`.
     pub stopping: bool,
+    /// Something in the container was killed for want of memory: however it ends, that is told as why.
+    pub out_of_memory: bool,
+    /// The preStop hook that runs before the SIGTERM.
+    pub pre_stop: Option<PreStop>,
 }
 
 /// A listening socket of a running process.
@@ -250,6 +260,12 @@ impl Pod {
             .find(|(spec, _)| spec["name"] == name)
     }
 
+    /// Whether a container is an init container that stays beside the others.
+    pub fn is_sidecar(&self, name: &str) -> bool {
+        self.container_spec(name)
+            .is_some_and(|(spec, init)| init && stays(spec))
+    }
+
     pub fn restart_policy(&self) -> &str {
         self.object["spec"]["restartPolicy"]
             .as_str()
@@ -302,6 +318,11 @@ impl Pod {
         let list = if init { "initContainers" } else { "containers" };
         format!("spec.{list}{{{name}}}")
     }
+}
+
+/// Whether an init container stays beside the others, as sidecars do.
+pub fn stays(spec: &Value) -> bool {
+    spec["restartPolicy"] == "Always"
 }
 
 impl Run {

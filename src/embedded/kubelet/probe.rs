@@ -4,16 +4,20 @@
 //! result asks for a sync; the readiness worker of a container that is not ready is also run right after each
 //! sync, and its clock starts anew then.
 
+mod target;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::embedded::image::program::Protocol;
-use crate::embedded::kubelet::pod::Pod;
+use crate::embedded::kubelet::pod::{self, Pod};
 use crate::embedded::kubelet::process::{self, Owner};
-use crate::embedded::kubelet::{self, Work, network, runtime, status, worker};
+use crate::embedded::kubelet::{self, Work, runtime, status, worker};
 use crate::embedded::world::{self, World};
+
+pub use target::{bad_port, http_refused, missing_executable, path_of, port_of};
+use target::{grpc, http, tcp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProbeKind {
@@ -71,6 +75,8 @@ pub struct ProbeWorker {
 enum Outcome {
     Success,
     Failure(String),
+    /// Could not be tried: that is told, and counts for nothing.
+    Unknown(String),
     /// An exec probe; the process's id.
     Running(u32),
 }
@@ -79,7 +85,7 @@ enum Outcome {
 pub fn add_workers(world: &mut World, pod: &mut Pod) {
     let wanted: Vec<(String, ProbeKind)> = pod
         .container_specs()
-        .filter(|(_, init)| !init)
+        .filter(|(spec, init)| !init || pod::stays(spec))
         .flat_map(|(spec, _)| {
             let name = spec["name"].as_str().unwrap_or_default().to_owned();
             [
@@ -159,13 +165,25 @@ pub fn run_now(world: &mut World, pod: &mut Pod, container: &str) {
 /// Fills `started` and `ready` into a new status; answers which readiness workers are to run now.
 pub fn update(_world: &World, pod: &Pod, new: &mut Value) -> Vec<String> {
     let mut trigger = Vec::new();
-    for entry in new["containerStatuses"]
-        .as_array_mut()
-        .into_iter()
-        .flatten()
-    {
+    let lists = new.as_object_mut().into_iter().flatten();
+    let entries = lists
+        .filter(|(field, _)| {
+            matches!(
+                field.as_str(),
+                "initContainerStatuses" | "containerStatuses"
+            )
+        })
+        .filter_map(|(_, list)| list.as_array_mut())
+        .flatten();
+    for entry in entries {
         let name = entry["name"].as_str().unwrap_or_default().to_owned();
         let id = id_of(entry);
+        let plain_init = pod
+            .container_spec(&name)
+            .is_some_and(|(spec, init)| init && !pod::stays(spec));
+        if plain_init {
+            continue;
+        }
         if !entry["state"]["running"].is_object() {
             continue;
         }
@@ -216,9 +234,9 @@ fn set_result(
 
 /// One round of a worker.
 fn probe(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKind) {
-    let entry = pod.status["containerStatuses"]
-        .as_array()
+    let entry = ["containerStatuses", "initContainerStatuses"]
         .into_iter()
+        .filter_map(|list| pod.status[list].as_array())
         .flatten()
         .find(|entry| entry["name"] == container);
     let Some(entry) = entry else { return };
@@ -326,13 +344,7 @@ fn launch_exec(
         container: container.to_owned(),
         kind,
     };
-    let path = run.env.get("PATH").cloned().unwrap_or_default();
-    if run.image.find(&command[0], &path).is_none() {
-        let what = format!(
-            "rpc error: code = Unknown desc = failed to exec in container: failed to start exec \"{}\": OCI runtime exec failed: exec failed: unable to start container process: exec: \"{}\": executable file not found in $PATH: unknown",
-            world.hex_id(64),
-            command[0]
-        );
+    if let Some(what) = missing_executable(world, run, &command[0]) {
         let message = format!(
             "{} probe errored and resulted in unknown state: {what}",
             kind.title()
@@ -409,7 +421,7 @@ pub fn answered(world: &mut World, pod: &mut Pod, container: &str, kind: ProbeKi
     };
     let alive = pod
         .run(&id)
-        .is_some_and(|run| run.facts.state == kubelet::pod::RunState::Running);
+        .is_some_and(|run| run.facts.state == pod::RunState::Running);
     if alive {
         conclude(world, pod, container, kind, &id, outcome);
     }
@@ -441,6 +453,13 @@ fn conclude(
     outcome: Outcome,
 ) {
     let good = matches!(outcome, Outcome::Success);
+    if let Outcome::Unknown(why) = &outcome {
+        let message = format!(
+            "{} probe errored and resulted in unknown state: {why}",
+            kind.title()
+        );
+        return kubelet::event(world, pod, Some(container), true, "Unhealthy", message);
+    }
     if let Outcome::Failure(why) = &outcome {
         let message = format!("{} probe failed: {why}", kind.title());
         kubelet::event(world, pod, Some(container), true, "Unhealthy", message);
@@ -468,127 +487,4 @@ fn conclude(
         worker.repeats = 0;
     }
     set_result(world, pod, container, kind, id, good);
-}
-
-/// The number of a probe's port, which may be a name.
-fn port_of(pod: &Pod, container: &str, port: &Value) -> Option<u16> {
-    if let Some(number) = port.as_u64() {
-        return u16::try_from(number).ok();
-    }
-    let name = port.as_str()?;
-    if let Ok(number) = name.parse() {
-        return Some(number);
-    }
-    let (spec, _) = pod.container_spec(container)?;
-    let ports = spec["ports"].as_array()?;
-    let found = ports.iter().find(|entry| entry["name"] == name)?;
-    u16::try_from(found["containerPort"].as_u64()?).ok()
-}
-
-fn address_of(pod: &Pod) -> String {
-    pod.sandbox
-        .as_ref()
-        .map(|sandbox| sandbox.ip.clone())
-        .unwrap_or_default()
-}
-
-fn refused(address: &str, port: u16) -> String {
-    format!("dial tcp {address}:{port}: connect: connection refused")
-}
-
-fn http(
-    world: &mut World,
-    pod: &mut Pod,
-    container: &str,
-    target: &Value,
-    timeout: Duration,
-) -> (Outcome, Duration) {
-    let quick = Duration::from_millis(2);
-    let Some(port) = port_of(pod, container, &target["port"]) else {
-        let why = format!(
-            "couldn't find port: {} in container {container}",
-            target["port"]
-        );
-        return (Outcome::Failure(why), quick);
-    };
-    let address = match target["host"].as_str().filter(|host| !host.is_empty()) {
-        Some(host) => host.to_owned(),
-        None => address_of(pod),
-    };
-    let scheme = target["scheme"].as_str().unwrap_or("HTTP").to_lowercase();
-    let path = target["path"]
-        .as_str()
-        .filter(|path| !path.is_empty())
-        .unwrap_or("/");
-    let path = if path.starts_with('/') {
-        path.to_owned()
-    } else {
-        format!("/{path}")
-    };
-    let url = format!("Get \"{scheme}://{address}:{port}{path}\"");
-    let found =
-        network::socket_of(pod, port, false).map(|(run, index)| (run.facts.id.clone(), index));
-    let Some((id, index)) = found.filter(|_| address == address_of(pod)) else {
-        return (
-            Outcome::Failure(format!("{url}: {}", refused(&address, port))),
-            quick,
-        );
-    };
-    if scheme == "https" {
-        let why = format!("{url}: http: server gave HTTP response to HTTPS client");
-        return (Outcome::Failure(why), quick);
-    }
-    let now = world.now();
-    let at = pod.runs.iter().position(|run| run.facts.id == id);
-    let answer = at.and_then(|at| network::serve(world, &mut pod.runs[at], index, &path));
-    match answer {
-        None => (Outcome::Failure(format!("{url}: EOF")), quick),
-        Some(answer) if answer.at.since(now) > timeout => {
-            let why = format!(
-                "{url}: context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-            );
-            (Outcome::Failure(why), timeout)
-        }
-        Some(answer) if (200..400).contains(&answer.status) => {
-            (Outcome::Success, answer.at.since(now))
-        }
-        Some(answer) => {
-            let why = format!("HTTP probe failed with statuscode: {}", answer.status);
-            (Outcome::Failure(why), answer.at.since(now))
-        }
-    }
-}
-
-fn tcp(pod: &Pod, container: &str, target: &Value) -> (Outcome, Duration) {
-    let quick = Duration::from_millis(1);
-    let Some(port) = port_of(pod, container, &target["port"]) else {
-        let why = format!(
-            "couldn't find port: {} in container {container}",
-            target["port"]
-        );
-        return (Outcome::Failure(why), quick);
-    };
-    let address = address_of(pod);
-    match network::socket_of(pod, port, false) {
-        Some(_) => (Outcome::Success, quick),
-        None => (Outcome::Failure(refused(&address, port)), quick),
-    }
-}
-
-/// No program of the model speaks gRPC: the connection fails, or the answer is not understood.
-fn grpc(pod: &Pod, container: &str, target: &Value, timeout: Duration) -> (Outcome, Duration) {
-    let port = port_of(pod, container, &target["port"]).unwrap_or(0);
-    let address = address_of(pod);
-    let speaks = network::socket_of(pod, port, false).is_some_and(|(run, index)| {
-        matches!(run.sockets[index].listen.speaks, Protocol::Http { .. })
-    });
-    if speaks {
-        let why = "error: this server does not implement the grpc health protocol (grpc.health.v1.Health)";
-        return (Outcome::Failure(why.to_owned()), Duration::from_millis(3));
-    }
-    let why = format!(
-        "timeout: failed to connect service \"{address}:{port}\" within {}s: context deadline exceeded",
-        timeout.as_secs()
-    );
-    (Outcome::Failure(why), timeout)
 }

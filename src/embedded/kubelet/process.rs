@@ -13,7 +13,7 @@ use crate::embedded::kubelet::machine::Machine;
 use crate::embedded::kubelet::pod::Pod;
 use crate::embedded::kubelet::probe::{self, ProbeKind};
 use crate::embedded::kubelet::shell::{Node, Script, Word};
-use crate::embedded::kubelet::{Work, runtime};
+use crate::embedded::kubelet::{Work, hooks, runtime};
 use crate::embedded::time::Time;
 use crate::embedded::world::{self, World};
 
@@ -56,6 +56,8 @@ pub enum Owner {
     },
     /// A preStop hook.
     PreStop,
+    /// A postStart hook.
+    PostStart,
 }
 
 /// What SIGTERM does.
@@ -275,7 +277,11 @@ fn ended(world: &mut World, pod: &mut Pod, run_id: &str, process: Process, code:
             let output = process.captures.first().cloned().unwrap_or_default();
             probe::exec_done(world, pod, container, *kind, code, &output);
         }
-        Owner::PreStop => runtime::pre_stop_done(world, pod, run_id),
+        Owner::PreStop => hooks::pre_stop_ended(world, pod, run_id, code),
+        Owner::PostStart => {
+            let output = process.captures.first().cloned().unwrap_or_default();
+            hooks::post_start_done(world, pod, run_id, code, &output);
+        }
         Owner::Nobody => wake_waiters(world, pod, run_id),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::embedded::image::Lookup;
 use crate::embedded::image::reference::Reference;
+use crate::embedded::kind::Kind;
 use crate::embedded::kubelet::pod::{self, Pod, Stage};
 use crate::embedded::kubelet::{self, runtime, sync};
 use crate::embedded::world::World;
@@ -26,6 +27,37 @@ fn image_of(pod: &Pod, container: &str) -> (String, String) {
         policy = if latest { "Always" } else { "IfNotPresent" }.to_owned();
     }
     (image, policy)
+}
+
+/// Tells which of the pod's pull secrets are not there; pulls are tried without them.
+pub fn look_for_secrets(world: &mut World, pod: &Pod) {
+    let missing: Vec<&str> = pod.spec()["imagePullSecrets"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|secret| secret["name"].as_str())
+        .filter(|name| {
+            world
+                .store
+                .get(Kind::Secret, &pod.namespace, name)
+                .is_none()
+        })
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    let message = format!(
+        "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.",
+        missing.join(", ")
+    );
+    kubelet::event(
+        world,
+        pod,
+        None,
+        true,
+        "FailedToRetrieveImagePullSecret",
+        message,
+    );
 }
 
 /// Goes on to create a container once its image is there.

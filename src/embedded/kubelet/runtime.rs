@@ -13,8 +13,8 @@ use crate::embedded::kubelet::environment;
 use crate::embedded::kubelet::log::Log;
 use crate::embedded::kubelet::pod::{self, Facts, Pod, Run, RunState, Stage};
 use crate::embedded::kubelet::process::{self, Frame, Owner, Process, Sink};
-use crate::embedded::kubelet::{self, Work, network, pull, sync, termination, worker};
-use crate::embedded::world::{self, World};
+use crate::embedded::kubelet::{self, hooks, pull, sync, termination, worker};
+use crate::embedded::world::World;
 
 /// Processor time of the runtime's own process in the container's cgroup, for creating and for starting.
 const CREATE_CPU_US: u64 = 8_000;
@@ -147,6 +147,8 @@ pub fn create(world: &mut World, pod: &mut Pod, container: &str) {
         written: BTreeMap::new(),
         sockets: Vec::new(),
         stopping: false,
+        pre_stop: None,
+        out_of_memory: false,
     };
     let id = run.facts.id.clone();
     let wait = kubelet::delay(world, 50, 50) + run.cpu.alone(START_CPU_US);
@@ -188,6 +190,9 @@ pub fn start(world: &mut World, pod: &mut Pod, container: &str, id: &str) {
             worker::ask_for_look(world, &pod.uid);
             kubelet::eviction::watch(world, pod);
             process::advance(world, pod, id, 1);
+            if hooks::post_start(world, pod, container, id) {
+                return;
+            }
         }
         Err(why) => {
             let message = format!(
@@ -247,13 +252,18 @@ fn main_process(pod: &Pod, container: &str, id: &str) -> Result<Process, String>
     let first = words.first().ok_or("no command specified")?;
     let path = run.env.get("PATH").map_or(DEFAULT_PATH, String::as_str);
     if run.image.find(first, path).is_none() {
-        return Err(if first.contains('/') {
-            format!("exec: \"{first}\": stat {first}: no such file or directory")
-        } else {
-            format!("exec: \"{first}\": executable file not found in $PATH")
-        });
+        return Err(format!("exec: \"{first}\": {}", not_found(first)));
     }
     Ok(command_process(run, 1, &words, Owner::Container))
+}
+
+/// What the runtime says of a command that the image does not have.
+pub fn not_found(name: &str) -> String {
+    if name.contains('/') {
+        format!("stat {name}: no such file or directory")
+    } else {
+        "executable file not found in $PATH".to_owned()
+    }
 }
 
 /// A process that runs a command line directly, as `exec` does, without a shell around it.
@@ -296,7 +306,12 @@ pub fn exit_container(world: &mut World, pod: &mut Pod, id: &str, code: i32, rea
     run.facts.state = RunState::Exited;
     run.facts.finished_at = Some(now);
     run.facts.exit_code = code;
-    run.facts.reason = reason.to_owned();
+    run.facts.reason = if run.out_of_memory {
+        "OOMKilled"
+    } else {
+        reason
+    }
+    .to_owned();
     run.processes.clear();
     run.sockets.clear();
     run.memory_kib = 0;
@@ -306,6 +321,9 @@ pub fn exit_container(world: &mut World, pod: &mut Pod, id: &str, code: i32, rea
     worker::ask_for_look(world, &pod.uid);
     if pod.termination.is_some() {
         return termination::stopped_one(world, pod);
+    }
+    if matches!(&pod.worker.stage, Stage::Hooking { id: waiting, .. } if waiting == id) {
+        return hooks::post_start_lost(world, pod, &name, id);
     }
     let stopping =
         matches!(&pod.worker.stage, Stage::Stopping { id: waiting, .. } if waiting == id);
@@ -353,62 +371,10 @@ pub fn forget_old(pod: &mut Pod, name: &str) {
 
 /// Stops a running container: preStop hook, SIGTERM, and SIGKILL when the grace period is over.
 pub fn stop(world: &mut World, pod: &mut Pod, id: &str, grace: Duration) {
-    let uid = pod.uid.clone();
     let Some(run) = pod.run_mut(id) else { return };
     if std::mem::replace(&mut run.stopping, true) {
         return;
     }
     let name = run.facts.name.clone();
-    let kill = Work::Kill {
-        pod: uid.clone(),
-        run: id.to_owned(),
-    };
-    world.after(grace, world::Work::Kubelet(kill));
-    let hook = pod
-        .container_spec(&name)
-        .map(|(spec, _)| spec["lifecycle"]["preStop"].clone())
-        .unwrap_or_default();
-    if let Some(seconds) = hook["sleep"]["seconds"].as_u64() {
-        let work = Work::PreStopOver {
-            pod: uid,
-            run: id.to_owned(),
-        };
-        return world.after(Duration::from_secs(seconds), world::Work::Kubelet(work));
-    }
-    let words: Vec<String> = hook["exec"]["command"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|word| word.as_str().map(str::to_owned))
-        .collect();
-    if !words.is_empty()
-        && let Some(run) = pod.run(id)
-    {
-        let process = command_process(run, 2, &words, Owner::PreStop);
-        process::spawn(world, pod, id, process);
-        return;
-    }
-    if let Some(port) = hook["httpGet"]["port"]
-        .as_u64()
-        .and_then(|port| u16::try_from(port).ok())
-    {
-        // The hook's answer does not matter; a server that listens has seen the request.
-        let _ = network::socket_of(pod, port, false);
-    }
-    pre_stop_done(world, pod, id);
-}
-
-/// The preStop hook is over: SIGTERM.
-pub fn pre_stop_done(world: &mut World, pod: &mut Pod, id: &str) {
-    // Signals take a moment through the runtime.
-    process::terminate(world, pod, id);
-    if let Some(run) = pod.run_mut(id)
-        && let Some(main) = run.processes.iter().find(|process| process.id == 1)
-        && main.pending_trap.is_some()
-    {
-        let interruptible = matches!(main.stack.last(), Some(Frame::WaitJobs));
-        if interruptible {
-            process::advance(world, pod, id, 1);
-        }
-    }
+    hooks::pre_stop(world, pod, &name, id, grace);
 }

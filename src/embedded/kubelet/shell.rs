@@ -103,7 +103,7 @@ fn parse_at(text: &str, depth: usize) -> Result<Script, String> {
     parser.blanks(true);
     match parser.peek() {
         None => Ok(script),
-        Some(c) => Err(format!("\"{c}\" unexpected")),
+        Some(c) => Err(format!("unexpected \"{c}\"")),
     }
 }
 
@@ -172,7 +172,7 @@ impl Parser {
 
     fn unexpected(&self, expected: &str) -> String {
         match self.peek() {
-            None => format!("end of file unexpected (expecting \"{expected}\")"),
+            None => format!("unexpected end of file (expecting \"{expected}\")"),
             Some(_) => format!("word unexpected (expecting \"{expected}\")"),
         }
     }
@@ -363,8 +363,8 @@ impl Parser {
         }
         if simple == Simple::default() {
             return Err(match self.peek() {
-                Some(c) => format!("\"{c}\" unexpected"),
-                None => "end of file unexpected".to_owned(),
+                Some(c) => format!("unexpected \"{c}\""),
+                None => "unexpected end of file".to_owned(),
             });
         }
         Ok(Node::Simple(simple))

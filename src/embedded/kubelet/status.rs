@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::embedded::kind::Kind;
-use crate::embedded::kubelet::pod::{Facts, Pod, RunState};
+use crate::embedded::kubelet::pod::{self, Facts, Pod, RunState};
 use crate::embedded::kubelet::probe::{self, ProbeKind};
 use crate::embedded::kubelet::{eviction, sync};
 use crate::embedded::time::Time;
@@ -71,11 +71,17 @@ pub fn generate(world: &mut World, pod: &mut Pod) {
 pub fn set_ready(world: &mut World, pod: &mut Pod, container: &str, ready: bool) {
     let mut status = pod.status.clone();
     let mut found = false;
-    for entry in status["containerStatuses"]
-        .as_array_mut()
-        .into_iter()
-        .flatten()
-    {
+    let lists = status.as_object_mut().into_iter().flatten();
+    let entries = lists
+        .filter(|(field, _)| {
+            matches!(
+                field.as_str(),
+                "initContainerStatuses" | "containerStatuses"
+            )
+        })
+        .filter_map(|(_, list)| list.as_array_mut())
+        .flatten();
+    for entry in entries {
         if entry["name"] == container {
             entry["ready"] = ready.into();
             found = true;
@@ -105,8 +111,19 @@ fn initialised(pod: &Pod) -> bool {
             .filter(|(_, init)| *init)
             .all(|(spec, _)| {
                 pod.newest_seen(spec["name"].as_str().unwrap_or_default())
-                    .is_some_and(|facts| facts.state == RunState::Exited && facts.exit_code == 0)
+                    .is_some_and(|facts| {
+                        if pod::stays(spec) {
+                            sidecar_started(pod, facts)
+                        } else {
+                            facts.state == RunState::Exited && facts.exit_code == 0
+                        }
+                    })
             })
+}
+
+/// Whether a sidecar runs and has started as far as its startup probe is concerned.
+pub fn sidecar_started(pod: &Pod, facts: &Facts) -> bool {
+    facts.state == RunState::Running && started(pod, &facts.name, &facts.id)
 }
 
 fn container_statuses(pod: &Pod, init: bool, waiting: &str) -> Vec<Value> {
@@ -137,7 +154,7 @@ fn container_status(pod: &Pod, spec: &Value, waiting: &str) -> Value {
     let restarts = newest.state == RunState::Exited
         && (sync::should_restart(pod, newest)
             || (newest.init && newest.exit_code != 0 && pod.restart_policy() != "Never"))
-        && !(newest.init && newest.exit_code == 0)
+        && !(newest.init && newest.exit_code == 0 && !pod::stays(spec))
         && pod.termination.is_none();
     if restarts && let Some((reason, message)) = pod.reasons.get(name) {
         last = state;
@@ -150,7 +167,7 @@ fn container_status(pod: &Pod, spec: &Value, waiting: &str) -> Value {
         "name": name,
         "state": state,
         "lastState": last,
-        "ready": newest.init && newest.state == RunState::Exited && newest.exit_code == 0,
+        "ready": newest.init && !pod::stays(spec) && newest.state == RunState::Exited && newest.exit_code == 0,
         "restartCount": newest.restart_count,
         "image": newest.image,
         "imageID": newest.image_id,
@@ -269,7 +286,10 @@ fn phase(pod: &Pod, init: &[Value], own: &[Value]) -> &'static str {
     if running + stopped < own.len() {
         return "Pending";
     }
-    if running > 0 {
+    let beside = init
+        .iter()
+        .any(|status| status["state"]["running"].is_object());
+    if running > 0 || beside {
         return "Running";
     }
     let gone = pod

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::embedded::kubelet::pod::{Action, Facts, Pod, RunState, Sandbox, Stage};
 use crate::embedded::kubelet::probe::{self, ProbeKind};
-use crate::embedded::kubelet::{self, Work, pod, pull, runtime, status, volumes, worker};
+use crate::embedded::kubelet::{
+    self, Work, pod, pull, runtime, status, termination, volumes, worker,
+};
 use crate::embedded::world::{self, World};
 
 /// Processor time of making a sandbox, paid from the pod's quota.
@@ -52,6 +54,7 @@ pub fn step(world: &mut World, pod: &mut Pod, number: u64) {
     }
     match pod.worker.stage.clone() {
         Stage::Mounting => {
+            pull::look_for_secrets(world, pod);
             probe::add_workers(world, pod);
             if pod.sandbox.is_none() {
                 pod.worker.stage = Stage::Sandbox;
@@ -72,7 +75,9 @@ pub fn step(world: &mut World, pod: &mut Pod, number: u64) {
         Stage::Pulling { container } => pull::finished(world, pod, &container),
         Stage::Creating { container } => runtime::create(world, pod, &container),
         Stage::Starting { container, id } => runtime::start(world, pod, &container, &id),
-        Stage::Stopping { .. } | Stage::Idle => {}
+        // The hook went well, or what it failed for is gone already.
+        Stage::Hooking { .. } | Stage::Stopping { .. } => act(world, pod),
+        Stage::Idle => {}
     }
 }
 
@@ -87,8 +92,19 @@ fn plan(world: &mut World, pod: &mut Pod) {
         .iter()
         .any(|(name, init)| !init && pod.newest_viewed(name).is_some());
     let mut initialised = true;
-    for (name, _) in specs.iter().filter(|(_, init)| *init && !started) {
+    for (name, _) in specs.iter().filter(|(_, init)| *init) {
         let newest = pod.newest_viewed(name);
+        if pod.is_sidecar(name) {
+            actions.extend(action_for(pod, name));
+            if started || newest.is_some_and(|facts| status::sidecar_started(pod, facts)) {
+                continue;
+            }
+            initialised = false;
+            break;
+        }
+        if started {
+            continue;
+        }
         if newest.is_some_and(|facts| facts.state == RunState::Exited && facts.exit_code == 0) {
             continue;
         }
@@ -103,13 +119,30 @@ fn plan(world: &mut World, pod: &mut Pod) {
         break;
     }
     if initialised {
+        let mut own = Vec::new();
         for (name, _) in specs.iter().filter(|(_, init)| !init) {
-            actions.extend(action_for(pod, name));
+            own.extend(action_for(pod, name));
         }
+        let beside = specs
+            .iter()
+            .any(|(name, _)| pod.is_sidecar(name) && pod.running(name).is_some());
+        if own.is_empty() && beside && all_done(pod) {
+            return termination::end_sidecars(world, pod);
+        }
+        actions.extend(own);
     }
     pod.worker.plan = actions.into();
     pod.worker.stage = Stage::Acting;
     act(world, pod);
+}
+
+/// Whether no container but sidecars is running or to be started again.
+fn all_done(pod: &Pod) -> bool {
+    pod.container_specs().all(|(spec, init)| {
+        init || pod
+            .newest_viewed(spec["name"].as_str().unwrap_or_default())
+            .is_some_and(|facts| facts.state == RunState::Exited && !should_restart(pod, facts))
+    })
 }
 
 fn action_for(pod: &Pod, name: &str) -> Option<Action> {
@@ -125,7 +158,7 @@ fn action_for(pod: &Pod, name: &str) -> Option<Action> {
     let stop = |message: String| Action::Stop {
         container: name.to_owned(),
         message,
-        then_start: pod.restart_policy() != "Never",
+        then_start: pod.restart_policy() != "Never" || pod.is_sidecar(name),
     };
     let image = pod
         .container_spec(name)
@@ -152,6 +185,7 @@ fn action_for(pod: &Pod, name: &str) -> Option<Action> {
 /// Whether an exited container is to be started again.
 pub fn should_restart(pod: &Pod, facts: &Facts) -> bool {
     match pod.restart_policy() {
+        _ if pod.is_sidecar(&facts.name) => true,
         "Never" => false,
         "OnFailure" => facts.exit_code != 0,
         _ => true,

@@ -53,10 +53,25 @@ pub fn stop_all(world: &mut World, pod: &mut Pod, grace: Duration, remove: bool)
     pod.worker.step += 1;
     pod.worker.timer += 1;
     pod.runs.retain(|run| run.facts.state != RunState::Created);
+    stop_runs(world, pod, grace, false);
+    stopped_one(world, pod);
+}
+
+/// The containers of a pod are done for good: its sidecars end, and so does the pod.
+pub fn end_sidecars(world: &mut World, pod: &mut Pod) {
+    let grace = pod.spec()["terminationGracePeriodSeconds"]
+        .as_u64()
+        .unwrap_or(30);
+    stop_all(world, pod, Duration::from_secs(grace), false);
+}
+
+/// Stops the running containers: the sidecars, or all others.
+fn stop_runs(world: &mut World, pod: &mut Pod, grace: Duration, sidecars: bool) {
     let running: Vec<(String, String)> = pod
         .runs
         .iter()
-        .filter(|run| run.facts.state == RunState::Running)
+        .filter(|run| run.facts.state == RunState::Running && !run.stopping)
+        .filter(|run| pod.is_sidecar(&run.facts.name) == sidecars)
         .map(|run| (run.facts.id.clone(), run.facts.name.clone()))
         .collect();
     for (id, name) in running {
@@ -70,7 +85,6 @@ pub fn stop_all(world: &mut World, pod: &mut Pod, grace: Duration, remove: bool)
         );
         runtime::stop(world, pod, &id, grace);
     }
-    stopped_one(world, pod);
 }
 
 fn kill_after(world: &mut World, pod: &Pod, grace: Duration) {
@@ -89,11 +103,21 @@ fn kill_after(world: &mut World, pod: &Pod, grace: Duration) {
 
 /// One container of a stopping pod is down; when all are, clearing up begins.
 pub fn stopped_one(world: &mut World, pod: &mut Pod) {
-    if pod
+    let mut left = pod
         .runs
         .iter()
-        .any(|run| run.facts.state == RunState::Running)
-    {
+        .filter(|run| run.facts.state == RunState::Running)
+        .map(|run| pod.is_sidecar(&run.facts.name))
+        .peekable();
+    if left.peek().is_some() {
+        // Sidecars stay until those that they serve are down.
+        if left.all(|sidecar| sidecar)
+            && let Some(termination) = &pod.termination
+        {
+            let used = world.now().since(termination.started);
+            let grace = termination.grace.saturating_sub(used);
+            stop_runs(world, pod, grace, true);
+        }
         return;
     }
     let Some(termination) = &mut pod.termination else {
@@ -135,12 +159,14 @@ pub fn clear(world: &mut World, uid: &str) {
         let address = pod.sandbox.take();
         status::generate(world, &mut pod);
         pod.finished = true;
-        // The containers themselves go with the pod.
-        pod.runs.clear();
         let remove = pod
             .termination
             .as_ref()
             .is_some_and(|termination| termination.remove);
+        // The containers themselves go with the pod; of one that is done for good they stay.
+        if remove || pod.evicted.is_some() {
+            pod.runs.clear();
+        }
         // Only the status keeps the address.
         drop(address);
         if remove {

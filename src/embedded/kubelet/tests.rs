@@ -25,7 +25,12 @@ fn world() -> World {
     .with_program("/bin/server", server());
     image.cmd = vec!["sh".to_owned()];
     assert!(registry.add("docker.io/library/tools:1", Arc::new(image), true));
-    World::new(3, Time::parse("2026-03-02T09:00:00Z").unwrap(), registry)
+    let start = Time::parse("2026-03-02T09:00:00Z").unwrap();
+    let mut world = World::new(3, start, registry);
+    // Events are kept in namespaces that exist.
+    let namespace = json!({"metadata": {"name": "a"}});
+    world.create(Kind::Namespace, namespace).unwrap();
+    world
 }
 
 fn server() -> Program {
@@ -222,4 +227,167 @@ fn an_idle_ready_pod_costs_next_to_nothing() {
     assert_eq!(status(&world)["containerStatuses"][0]["ready"], true);
     run(&mut world, 600);
     assert_eq!(world.store.resource_version(), before);
+}
+
+fn reasons(world: &World) -> Vec<String> {
+    world
+        .store
+        .all(Kind::Event)
+        .map(|event| {
+            format!(
+                "{} {}",
+                event["reason"].as_str().unwrap(),
+                event["message"].as_str().unwrap()
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_post_start_hook_that_fails_ends_the_container_and_is_told_as_why_it_waits() {
+    let mut world = world();
+    put(
+        &mut world,
+        json!({
+            "command": ["sleep", "3600"],
+            "lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", "echo no; exit 9"]}}},
+        }),
+        json!({"terminationGracePeriodSeconds": 2}),
+    );
+    run(&mut world, 7);
+    let waiting = status(&world)["containerStatuses"][0]["state"]["waiting"].clone();
+    assert_eq!(waiting["reason"], "PostStartHookError");
+    let message = waiting["message"].as_str().unwrap();
+    assert!(message.ends_with(
+        "failed - error: command 'sh -c echo no; exit 9' exited with 9, message: \"no\\n\""
+    ));
+    let reasons = reasons(&world);
+    assert!(reasons.contains(&"FailedPostStartHook PostStartHook failed".to_owned()));
+    assert!(reasons.contains(&"Killing FailedPostStartHook".to_owned()));
+}
+
+#[test]
+fn a_pod_is_not_running_until_its_post_start_hook_is_over() {
+    let mut world = world();
+    put(
+        &mut world,
+        json!({
+            "command": ["sleep", "3600"],
+            "lifecycle": {"postStart": {"exec": {"command": ["sleep", "15"]}}},
+        }),
+        json!({}),
+    );
+    run(&mut world, 10);
+    assert_eq!(status(&world)["phase"], "Pending");
+    run(&mut world, 10);
+    assert_eq!(status(&world)["phase"], "Running");
+}
+
+#[test]
+fn a_pre_stop_hook_longer_than_the_grace_period_leaves_two_seconds_for_the_end() {
+    let mut world = world();
+    put(
+        &mut world,
+        json!({
+            "command": ["sh", "-c", "while true; do sleep 1; done"],
+            "lifecycle": {"preStop": {"exec": {"command": ["sleep", "60"]}}},
+            "livenessProbe": {"exec": {"command": ["false"]}, "periodSeconds": 2, "failureThreshold": 1},
+        }),
+        json!({"terminationGracePeriodSeconds": 5}),
+    );
+    let ended = |world: &World| {
+        let state = status(world)["containerStatuses"][0].clone();
+        state["restartCount"] == 1
+    };
+    for _ in 0..20 {
+        if reasons(&world)
+            .iter()
+            .any(|text| text.starts_with("Killing"))
+        {
+            break;
+        }
+        run(&mut world, 1);
+    }
+    run(&mut world, 5);
+    assert!(!ended(&world));
+    run(&mut world, 4);
+    assert!(ended(&world));
+}
+
+#[test]
+fn a_sidecar_starts_first_stays_and_ends_after_the_others() {
+    let mut world = world();
+    put(
+        &mut world,
+        json!({"command": ["sleep", "5"]}),
+        json!({
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 2,
+            "initContainers": [{"name": "side", "image": "tools:1", "restartPolicy": "Always", "command": ["sleep", "3600"]}],
+        }),
+    );
+    run(&mut world, 5);
+    let early = status(&world);
+    assert_eq!(early["phase"], "Running");
+    assert_eq!(early["initContainerStatuses"][0]["ready"], true);
+    run(&mut world, 15);
+    let late = status(&world);
+    assert_eq!(late["phase"], "Succeeded");
+    assert!(late["initContainerStatuses"][0]["state"]["terminated"].is_object());
+}
+
+#[test]
+fn a_probe_of_a_port_by_a_wrong_name_is_told_and_counts_for_nothing() {
+    let mut world = world();
+    put(
+        &mut world,
+        json!({
+            "command": ["server"],
+            "livenessProbe": {"httpGet": {"path": "/ok", "port": "web"}, "periodSeconds": 2},
+        }),
+        json!({}),
+    );
+    run(&mut world, 60);
+    assert_eq!(status(&world)["containerStatuses"][0]["restartCount"], 0);
+    assert!(reasons(&world).iter().any(|text| text
+        == "Unhealthy Liveness probe errored and resulted in unknown state: strconv.Atoi: parsing \"web\": invalid syntax"));
+}
+
+#[test]
+fn a_pod_bound_to_a_node_that_is_not_there_stays_pending() {
+    let mut world = world();
+    let node = json!({"metadata": {"name": "node-2"}});
+    world.create(Kind::Node, node).unwrap();
+    put(&mut world, json!({"command": ["sleep", "1"]}), json!({}));
+    run(&mut world, 20);
+    assert!(status(&world).get("containerStatuses").is_none());
+}
+
+#[test]
+fn a_tool_killed_for_want_of_memory_is_told_as_the_containers_end() {
+    let mut world = world();
+    let line = "dd if=/dev/zero of=/dev/null bs=64M count=1; echo rc $?; exit 3";
+    put(
+        &mut world,
+        json!({"command": ["sh", "-c", line], "resources": {"limits": {"memory": "16Mi"}}}),
+        json!({"restartPolicy": "Never"}),
+    );
+    run(&mut world, 10);
+    assert_eq!(log(&world), "Killed\nrc 137\n");
+    let ended = status(&world)["containerStatuses"][0]["state"]["terminated"].clone();
+    assert_eq!(ended["reason"], "OOMKilled");
+}
+
+#[test]
+fn a_missing_pull_secret_is_told_and_the_pull_is_tried_all_the_same() {
+    let mut world = world();
+    put(
+        &mut world,
+        json!({"command": ["sleep", "3600"]}),
+        json!({"imagePullSecrets": [{"name": "registry"}]}),
+    );
+    run(&mut world, 10);
+    assert_eq!(status(&world)["phase"], "Running");
+    assert!(reasons(&world).iter().any(|text| text
+        == "FailedToRetrieveImagePullSecret Unable to retrieve some image pull secrets (registry); attempting to pull the image may not succeed."));
 }

@@ -275,7 +275,15 @@ impl Machine<'_> {
         match tool {
             "id" => {
                 let user = self.user();
-                self.print(&format!("uid={user} gid={user} groups={user}\n"));
+                let root = if user == "0" { "(root)" } else { "" };
+                let group = self
+                    .identity("runAsGroup")
+                    .unwrap_or_else(|| "0".to_owned());
+                let more = self.pod.spec()["securityContext"]["fsGroup"].as_i64();
+                let more = more.map(|id| format!(",{id}")).unwrap_or_default();
+                self.print(&format!(
+                    "uid={user}{root} gid={group} groups={group}{more}\n"
+                ));
                 self.done(0)
             }
             "whoami" => {
@@ -332,22 +340,22 @@ impl Machine<'_> {
     }
 
     /// The user id the container runs as.
-    fn user(&self) -> String {
-        let Some(run) = self.pod.run(&self.run_id) else {
-            return "0".to_owned();
-        };
-        let spec = self
+    pub fn user(&self) -> String {
+        let image = self.pod.run(&self.run_id).map(|run| run.image.user.clone());
+        self.identity("runAsUser")
+            .or(image.filter(|user| !user.is_empty()))
+            .unwrap_or_else(|| "0".to_owned())
+    }
+
+    /// An id of the container's security context, or of the pod's.
+    fn identity(&self, field: &str) -> Option<String> {
+        let run = self.pod.run(&self.run_id)?;
+        let own = self
             .pod
             .container_spec(&run.facts.name)
-            .map(|(spec, _)| spec);
-        let from_spec = spec
-            .and_then(|spec| spec["securityContext"]["runAsUser"].as_i64())
-            .or_else(|| self.pod.spec()["securityContext"]["runAsUser"].as_i64());
-        match from_spec {
-            Some(user) => user.to_string(),
-            None if run.image.user.is_empty() => "0".to_owned(),
-            None => run.image.user.clone(),
-        }
+            .and_then(|(spec, _)| spec["securityContext"][field].as_i64());
+        own.or_else(|| self.pod.spec()["securityContext"][field].as_i64())
+            .map(|id| id.to_string())
     }
 
     fn shell(&mut self, args: &[String]) -> Next {

@@ -16,6 +16,34 @@ use crate::embedded::world::{self, World};
 const RETRY_FIRST: Duration = Duration::from_millis(500);
 const RETRY_MOST: Duration = Duration::from_secs(122);
 
+/// Folders that every node has.
+const HOST_FOLDERS: &[&str] = &[
+    "",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/home",
+    "/lib",
+    "/mnt",
+    "/opt",
+    "/proc",
+    "/root",
+    "/run",
+    "/srv",
+    "/sys",
+    "/tmp",
+    "/usr",
+    "/var",
+    "/var/lib",
+    "/var/log",
+    "/var/run",
+    "/var/tmp",
+    "/var/lib/kubelet",
+    "/var/log/pods",
+    "/var/log/containers",
+    "/lib/modules",
+];
+
 /// The volumes of one pod.
 #[derive(Debug, Default)]
 pub struct Volumes {
@@ -145,6 +173,9 @@ fn content(
             None => Err(format!("persistentvolumeclaim \"{name}\" not found")),
         };
     }
+    if let Some(host) = volume.get("hostPath") {
+        return on_host(host).map(|()| None);
+    }
     let Some(sources) = volume["projected"]["sources"].as_array() else {
         return Ok(None);
     };
@@ -184,6 +215,24 @@ fn content(
     Ok(Some(files))
 }
 
+/// Whether a path of the node is what a volume wants it to be; without a type, and with one that creates
+/// what is missing, anything will do.
+fn on_host(source: &Value) -> Result<(), String> {
+    let path = source["path"].as_str().unwrap_or_default();
+    let folder = HOST_FOLDERS.contains(&path.trim_end_matches('/'));
+    let wanted = match source["type"].as_str().unwrap_or_default() {
+        "Directory" if !folder => "a directory",
+        "File" => "a file",
+        "Socket" => "a socket file",
+        "CharDevice" => "a character device",
+        "BlockDevice" => "a block device",
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "hostPath type check failed: {path} is not {wanted}"
+    ))
+}
+
 fn from_object(
     world: &World,
     pod: &Pod,
@@ -218,12 +267,10 @@ fn from_object(
             }
             None if optional => {}
             None => {
-                let word = if kind == Kind::Secret {
-                    "secret"
-                } else {
-                    "config"
-                };
-                return Err(format!("references non-existent {word} key: {key}"));
+                return Err(match kind {
+                    Kind::Secret => format!("references non-existent secret key: {key}"),
+                    _ => format!("configmap references non-existent config key: {key}"),
+                });
             }
         }
     }

@@ -26,12 +26,18 @@ pub fn changed(world: &mut World, uid: &str, namespace: &str, name: &str) {
         .filter(|object| object["metadata"]["uid"] == uid)
         .cloned();
     let Some(object) = object else {
-        world.kubelet.pods.remove(uid);
+        gone(world, uid);
         return;
     };
     if !world.kubelet.pods.contains_key(uid) {
         let phase = object["status"]["phase"].as_str().unwrap_or_default();
         if phase == "Succeeded" || phase == "Failed" {
+            return;
+        }
+        let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
+        let others = world.store.all(Kind::Node).next().is_some();
+        if others && world.store.get(Kind::Node, "", node).is_none() {
+            // No kubelet goes by that name. One that stands alone, without any nodes, takes every pod.
             return;
         }
         let mut pod = Pod::new(object, world.now());
@@ -57,6 +63,25 @@ pub fn changed(world: &mut World, uid: &str, namespace: &str, name: &str) {
             trigger(world, pod);
         }
     });
+}
+
+/// The object of a pod is gone, with or without its containers.
+fn gone(world: &mut World, uid: &str) {
+    let Some(pod) = world.kubelet.pods.remove(uid) else {
+        return;
+    };
+    if pod.termination.is_some() {
+        return;
+    }
+    for run in pod
+        .runs
+        .iter()
+        .filter(|run| run.facts.state == RunState::Running)
+    {
+        let name = run.facts.name.as_str();
+        let message = format!("Stopping container {name}");
+        kubelet::event(world, &pod, Some(name), false, "Killing", message);
+    }
 }
 
 /// Asks for a sync.

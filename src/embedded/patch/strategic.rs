@@ -6,8 +6,8 @@
 use serde_json::{Map, Value};
 
 use crate::embedded::kind::Kind;
-use crate::embedded::patch::PatchError;
 use crate::embedded::patch::schema::{self, Node, Rule};
+use crate::embedded::patch::{PatchError, go_text};
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -274,7 +274,7 @@ fn require_key(element: &Value, key: &str) -> Result<(), PatchError> {
         return Ok(());
     }
     Err(PatchError::NoMergeKey {
-        map: element.to_string(),
+        map: go_text(element),
         key: key.to_owned(),
     })
 }

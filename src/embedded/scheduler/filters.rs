@@ -135,15 +135,20 @@ fn tainted(pod: &Value, node: &Value) -> Option<Refusal> {
 
 /// Whether one of the pod's tolerations covers a taint.
 fn tolerates(pod: &Value, taint: &Value) -> bool {
-    items(&pod["spec"]["tolerations"]).iter().any(|toleration| {
-        let text = |field: &str| toleration[field].as_str().unwrap_or_default();
-        let effect_fits = text("effect").is_empty() || toleration["effect"] == taint["effect"];
-        let key_fits = text("key").is_empty() || toleration["key"] == taint["key"];
-        let value_fits = text("operator") == "Exists"
-            || (!text("key").is_empty()
-                && text("value") == taint["value"].as_str().unwrap_or_default());
-        effect_fits && key_fits && value_fits
-    })
+    items(&pod["spec"]["tolerations"])
+        .iter()
+        .any(|toleration| covers(toleration, taint))
+}
+
+/// Whether a toleration is about a taint.
+pub(super) fn covers(toleration: &Value, taint: &Value) -> bool {
+    let text = |field: &str| toleration[field].as_str().unwrap_or_default();
+    let effect_fits = text("effect").is_empty() || toleration["effect"] == taint["effect"];
+    let key_fits = text("key").is_empty() || toleration["key"] == taint["key"];
+    let value_fits = text("operator") == "Exists"
+        || (!text("key").is_empty()
+            && text("value") == taint["value"].as_str().unwrap_or_default());
+    effect_fits && key_fits && value_fits
 }
 
 fn unwanted(pod: &Value, node: &Value) -> Option<Refusal> {

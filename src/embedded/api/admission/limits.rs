@@ -13,13 +13,13 @@ use crate::embedded::world::World;
 /// The annotation that tells what was filled in.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-/// Items of the namespace's LimitRanges that are about containers.
-fn container_items(world: &World, namespace: &str) -> Vec<(String, Value)> {
+/// Items of the namespace's LimitRanges about containers, or about pods.
+fn items_about(world: &World, namespace: &str, what: &str) -> Vec<Value> {
     let mut items = Vec::new();
     for range in world.store.within(Kind::LimitRange, namespace) {
         for item in range["spec"]["limits"].as_array().into_iter().flatten() {
-            if item["type"] == "Container" {
-                items.push((text(&range["metadata"]["name"]).to_owned(), item.clone()));
+            if item["type"] == what {
+                items.push(item.clone());
             }
         }
     }
@@ -30,7 +30,7 @@ fn container_items(world: &World, namespace: &str) -> Vec<(String, Value)> {
 pub fn apply_defaults(world: &World, pod: &mut Value) {
     let namespace = text(&pod["metadata"]["namespace"]).to_owned();
     let mut told = Vec::new();
-    for (_, item) in container_items(world, &namespace) {
+    for item in items_about(world, &namespace, "Container") {
         for list in ["containers", "initContainers"] {
             if let Some(containers) = pod["spec"].get_mut(list) {
                 let role = if list == "containers" {
@@ -80,10 +80,23 @@ fn default_container(container: &mut Value, item: &Value, role: &str) -> Vec<Str
 pub fn check(world: &World, pod: &Value) -> Result<(), Status> {
     let namespace = text(&pod["metadata"]["namespace"]);
     let mut broken = Vec::new();
-    for (_, item) in container_items(world, namespace) {
-        for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
-            check_container(container, &item, &mut broken);
+    let containers = || pod["spec"]["containers"].as_array().into_iter().flatten();
+    for item in items_about(world, namespace, "Container") {
+        for container in containers() {
+            check_bounds("Container", &container["resources"], &item, &mut broken);
         }
+    }
+    for item in items_about(world, namespace, "Pod") {
+        let mut sums = Value::Null;
+        for container in containers() {
+            for which in ["limits", "requests"] {
+                let amounts = container["resources"][which].as_object();
+                for (resource, amount) in amounts.into_iter().flatten() {
+                    add(&mut sums[which][resource], amount);
+                }
+            }
+        }
+        check_bounds("Pod", &sums, &item, &mut broken);
     }
     match broken.as_slice() {
         [] => Ok(()),
@@ -95,28 +108,37 @@ pub fn check(world: &World, pod: &Value) -> Result<(), Status> {
     }
 }
 
-fn check_container(container: &Value, item: &Value, broken: &mut Vec<String>) {
+/// Adds a quantity to a sum.
+fn add(sum: &mut Value, amount: &Value) {
+    let Ok(amount) = Quantity::from_json(amount) else {
+        return;
+    };
+    let total = Quantity::from_json(sum).map_or(amount, |before| before.plus(amount));
+    *sum = total.to_string().into();
+}
+
+fn check_bounds(of: &str, resources: &Value, item: &Value, broken: &mut Vec<String>) {
     let amount = |value: &Value| Quantity::from_json(value).ok();
     for (resource, bound) in item["min"].as_object().into_iter().flatten() {
         let Some(bound) = amount(bound) else { continue };
-        match amount(&container["resources"]["requests"][resource]) {
+        match amount(&resources["requests"][resource]) {
             None => broken.push(format!(
-                "minimum {resource} usage per Container is {bound}.  No request is specified"
+                "minimum {resource} usage per {of} is {bound}.  No request is specified"
             )),
             Some(request) if request < bound => broken.push(format!(
-                "minimum {resource} usage per Container is {bound}, but request is {request}"
+                "minimum {resource} usage per {of} is {bound}, but request is {request}"
             )),
             Some(_) => {}
         }
     }
     for (resource, bound) in item["max"].as_object().into_iter().flatten() {
         let Some(bound) = amount(bound) else { continue };
-        match amount(&container["resources"]["limits"][resource]) {
+        match amount(&resources["limits"][resource]) {
             None => broken.push(format!(
-                "maximum {resource} usage per Container is {bound}.  No limit is specified"
+                "maximum {resource} usage per {of} is {bound}.  No limit is specified"
             )),
             Some(limit) if limit > bound => broken.push(format!(
-                "maximum {resource} usage per Container is {bound}, but limit is {limit}"
+                "maximum {resource} usage per {of} is {bound}, but limit is {limit}"
             )),
             Some(_) => {}
         }

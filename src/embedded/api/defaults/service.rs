@@ -16,7 +16,7 @@ const FIRST_DYNAMIC: u32 = 256;
 /// Addresses in the range.
 const RANGE_SIZE: u32 = 1 << 16;
 /// Node ports that are given out.
-const NODE_PORTS: std::ops::Range<u64> = 30_000..32_768;
+pub const NODE_PORTS: std::ops::Range<u64> = 30_000..32_768;
 /// How often a drawn node port is drawn again when it is taken.
 const PORT_TRIES: usize = 64;
 
@@ -82,6 +82,12 @@ fn free_address(world: &World) -> Ipv4Addr {
         .map(|offset| Ipv4Addr::from(u32::from(SERVICE_RANGE) + offset))
         .find(|address| !taken.contains(address.to_string().as_str()))
         .unwrap_or(SERVICE_RANGE)
+}
+
+/// Whether an address is one of those that Services get.
+pub fn in_service_range(address: Ipv4Addr) -> bool {
+    let first = u32::from(SERVICE_RANGE);
+    (first..first + RANGE_SIZE).contains(&u32::from(address))
 }
 
 fn fill_node_ports(world: &mut World, spec: &mut Value) {

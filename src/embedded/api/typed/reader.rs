@@ -73,6 +73,12 @@ impl Mismatch {
                     format!("cannot restore map from {found}")
                 } else if wanted.contains('.') {
                     format!("cannot restore struct from: {found}")
+                } else if wanted == "string" {
+                    let found = match found {
+                        "number" => "int64",
+                        other => other,
+                    };
+                    format!("cannot convert {found} to string")
                 } else {
                     format!("unrecognized type: {wanted}")
                 }

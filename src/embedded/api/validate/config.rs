@@ -110,7 +110,7 @@ pub fn resource_quota(object: &Value, errors: &mut Errors) {
             "storage",
         ];
         if !counted.contains(&plain) {
-            resource_name(&at, plain, errors);
+            resource_name(&at, plain, "quota", errors);
         }
         if Quantity::from_json(amount).is_ok_and(|amount| amount < Quantity::ZERO) {
             errors.push(FieldError::invalid(
@@ -161,7 +161,7 @@ pub fn network_policy(object: &Value, errors: &mut Errors) {
     }
     let types = spec.child("policyTypes");
     for (at, direction) in elements(&types, &object["spec"]["policyTypes"]) {
-        one_of(&at, direction, &["Egress", "Ingress"], errors);
+        one_of(&at, direction, &["Ingress", "Egress"], errors);
     }
 }
 

@@ -6,12 +6,55 @@ use serde_json::Value;
 
 use crate::embedded::api::field::{FieldError, Path};
 use crate::embedded::api::validate::meta::push_all;
-use crate::embedded::api::validate::{Errors, elements, name, one_of, probe, required};
+use crate::embedded::api::validate::{Errors, elements, name, one_of, placement, probe, required};
 use crate::embedded::api::write::text;
 use crate::embedded::quantity::Quantity;
 
 /// Resources that containers may name without a domain.
 const STANDARD_RESOURCES: &[&str] = &["cpu", "memory", "ephemeral-storage"];
+
+/// What a variable may take of the container's own resources.
+const RESOURCE_FIELDS: &[&str] = &[
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+
+/// What a variable may take of its pod.
+const ENV_FIELDS: &[&str] = &[
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+
+/// Fields of pods that can be named at all.
+const POD_FIELDS: &[&str] = &[
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.nominatedNodeName",
+    "status.phase",
+    "status.podIP",
+    "status.podIPs",
+];
 
 /// All containers of a list. `names` holds those seen so far in other lists.
 pub fn containers<'a>(
@@ -42,7 +85,8 @@ fn one_container(at: &Path, container: &Value, volumes: &BTreeSet<&str>, errors:
     let image = text(&container["image"]);
     if image.is_empty() {
         errors.push(FieldError::required(&at.child("image"), ""));
-    } else if image.trim() != image {
+    } else if image.trim() != image && !at.text().contains("template.") {
+        // Templates may name such an image; only their pods are refused.
         errors.push(FieldError::invalid(
             &at.child("image"),
             &container["image"],
@@ -55,7 +99,18 @@ fn one_container(at: &Path, container: &Value, volumes: &BTreeSet<&str>, errors:
         &["File", "FallbackToLogsOnError"],
         errors,
     );
-    probe::probes(at, container, errors);
+    if at.text().contains(".initContainers[") && container["restartPolicy"] != "Always" {
+        for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+            if container.get(probe).is_some() {
+                errors.push(FieldError::forbidden(
+                    &at.child(probe),
+                    "may not be set for init containers without restartPolicy=Always",
+                ));
+            }
+        }
+    } else {
+        probe::probes(at, container, errors);
+    }
     ports(&at.child("ports"), &container["ports"], errors);
     env(&at.child("env"), &container["env"], errors);
     env_from(&at.child("envFrom"), &container["envFrom"], errors);
@@ -72,11 +127,26 @@ fn one_container(at: &Path, container: &Value, volumes: &BTreeSet<&str>, errors:
         errors,
     );
     resources(&at.child("resources"), &container["resources"], errors);
+    placement::container_security(
+        &at.child("securityContext"),
+        &container["securityContext"],
+        errors,
+    );
 }
 
 fn ports(path: &Path, list: &Value, errors: &mut Errors) {
     let mut names = BTreeSet::new();
+    let mut taken = BTreeSet::new();
     for (at, port) in elements(path, list) {
+        let host = (
+            text(&port["protocol"]),
+            text(&port["hostIP"]),
+            port["hostPort"].as_i64().unwrap_or(0),
+        );
+        if host.2 != 0 && !taken.insert(host) {
+            let shown = Value::from(format!("{}/{}/{}", host.0, host.1, host.2));
+            errors.push(FieldError::duplicate(&at.child("hostPort"), &shown));
+        }
         let named = text(&port["name"]);
         if !named.is_empty() {
             let wrong = name::port_name(named);
@@ -142,8 +212,25 @@ fn env_source(at: &Path, entry: &Value, source: &Value, errors: &mut Errors) {
         .filter(|kind| source.get(**kind).is_some())
         .count();
     if source.get("fieldRef").is_some() {
-        let field = at.child("fieldRef").child("fieldPath");
-        required(&field, &source["fieldRef"]["fieldPath"], errors);
+        field_path(
+            &at.child("fieldRef").child("fieldPath"),
+            &source["fieldRef"]["fieldPath"],
+            errors,
+        );
+    }
+    if let Some(reference) = source.get("resourceFieldRef") {
+        let at = at.child("resourceFieldRef").child("resource");
+        let resource = text(&reference["resource"]);
+        if required(&at, &reference["resource"], errors)
+            && !RESOURCE_FIELDS.contains(&resource)
+            && !resource.contains(".hugepages-")
+        {
+            errors.push(FieldError::not_supported(
+                &at,
+                &reference["resource"],
+                RESOURCE_FIELDS,
+            ));
+        }
     }
     for kind in ["configMapKeyRef", "secretKeyRef"] {
         if let Some(reference) = source.get(kind) {
@@ -170,6 +257,31 @@ fn env_source(at: &Path, entry: &Value, source: &Value, errors: &mut Errors) {
         complain("may not be specified when `value` is not empty");
     } else if given > 1 {
         complain("may not have more than one field specified at a time");
+    }
+}
+
+/// A field of the pod that a variable may take.
+fn field_path(at: &Path, given: &Value, errors: &mut Errors) {
+    if !required(at, given, errors) {
+        return;
+    }
+    let field = text(given);
+    let (plain, key) = match field.split_once("['") {
+        Some((plain, rest)) => (plain, rest.strip_suffix("']")),
+        None => (field, None),
+    };
+    let keyed = matches!(plain, "metadata.annotations" | "metadata.labels");
+    if keyed && key.is_some() {
+        return;
+    }
+    if !POD_FIELDS.contains(&field) {
+        if keyed {
+            return errors.push(FieldError::not_supported(at, given, ENV_FIELDS));
+        }
+        let why = format!("error converting fieldPath: field label not supported: {field}");
+        errors.push(FieldError::invalid(at, given, why));
+    } else if !ENV_FIELDS.contains(&field) {
+        errors.push(FieldError::not_supported(at, given, ENV_FIELDS));
     }
 }
 
@@ -210,6 +322,18 @@ fn mounts(path: &Path, list: &Value, volumes: &BTreeSet<&str>, errors: &mut Erro
                 "must be unique",
             ));
         }
+        sub_path(&path.child("subPath"), &mount["subPath"], errors);
+    }
+}
+
+/// The path of this error has no index, as in the real server.
+fn sub_path(at: &Path, given: &Value, errors: &mut Errors) {
+    let path = text(given);
+    if path.starts_with('/') {
+        errors.push(FieldError::invalid(at, given, "must be a relative path"));
+    }
+    if path.split('/').any(|part| part == "..") {
+        errors.push(FieldError::invalid(at, given, "must not contain '..'"));
     }
 }
 
@@ -219,7 +343,7 @@ pub fn resources(path: &Path, resources: &Value, errors: &mut Errors) {
         let list = path.child(which);
         for (resource, amount) in resources[which].as_object().into_iter().flatten() {
             let at = list.key(resource);
-            resource_name(&at, resource, errors);
+            resource_name(&at, resource, "containers", errors);
             let Ok(quantity) = Quantity::from_json(amount) else {
                 continue;
             };
@@ -230,14 +354,25 @@ pub fn resources(path: &Path, resources: &Value, errors: &mut Errors) {
                     "must be greater than or equal to 0",
                 ));
             }
+            if resource.contains('/') && quantity.milli_value() % 1000 != 0 {
+                errors.push(FieldError::invalid(&at, amount, "must be an integer"));
+            }
             if which == "requests" {
-                against_limit(&list, resources, resource, quantity, errors);
+                against_limit(
+                    &path.child("limits"),
+                    &list,
+                    resources,
+                    resource,
+                    quantity,
+                    errors,
+                );
             }
         }
     }
 }
 
 fn against_limit(
+    limits: &Path,
     path: &Path,
     resources: &Value,
     resource: &str,
@@ -245,6 +380,12 @@ fn against_limit(
     errors: &mut Errors,
 ) {
     let Ok(limit) = Quantity::from_json(&resources["limits"][resource]) else {
+        if resource.contains('/') {
+            errors.push(FieldError::required(
+                limits,
+                "Limit must be set for non overcommitable resources",
+            ));
+        }
         return;
     };
     let shown = Value::from(request.to_string());
@@ -257,8 +398,8 @@ fn against_limit(
     }
 }
 
-/// The name of a resource in limits, requests or quotas.
-pub fn resource_name(path: &Path, resource: &str, errors: &mut Errors) {
+/// The name of a resource in limits, requests or quotas; `of` says whose.
+pub fn resource_name(path: &Path, resource: &str, of: &str, errors: &mut Errors) {
     let shown = Value::from(resource);
     let wrong = name::qualified(resource);
     let valid = wrong.is_empty();
@@ -270,5 +411,7 @@ pub fn resource_name(path: &Path, resource: &str, errors: &mut Errors) {
             &shown,
             "must be a standard resource type or fully qualified",
         ));
+        let why = format!("must be a standard resource for {of}");
+        errors.push(FieldError::invalid(path, &shown, why));
     }
 }

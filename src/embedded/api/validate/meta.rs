@@ -49,6 +49,18 @@ pub fn changed_metadata(metadata: &Value, errors: &mut Errors) {
         let wrong = name::qualified(text(finalizer));
         push_all(&at, finalizer, wrong, errors);
     }
+    let list = path.child("finalizers");
+    for (at, finalizer) in super::elements(&list, &metadata["finalizers"]) {
+        let given = text(finalizer);
+        let standard = ["orphan", "foregroundDeletion", "kubernetes"];
+        if !given.contains('/') && !standard.contains(&given) {
+            errors.push(FieldError::invalid(
+                &at,
+                finalizer,
+                "name is neither a standard finalizer name nor is it fully qualified",
+            ));
+        }
+    }
 }
 
 /// A map of labels.

@@ -7,20 +7,38 @@ use serde_json::Value;
 use crate::embedded::api::field::{FieldError, Path};
 use crate::embedded::api::validate::container;
 use crate::embedded::api::validate::meta::{self, push_all};
-use crate::embedded::api::validate::{Errors, elements, name, not_negative, one_of, required};
+use crate::embedded::api::validate::placement;
+use crate::embedded::api::validate::{Errors, elements, name, one_of, required};
 use crate::embedded::api::write::text;
 
 /// Longest active deadline, in seconds.
 const DEADLINE_MAX: i64 = i32::MAX as i64;
 
+/// Kinds of volumes in the order in which the real server looks at them.
+const SOURCES: [&str; 8] = [
+    "emptyDir",
+    "hostPath",
+    "secret",
+    "nfs",
+    "persistentVolumeClaim",
+    "configMap",
+    "downwardAPI",
+    "projected",
+];
+
 const ONLY_THESE_CHANGE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 pub fn pod(object: &Value, errors: &mut Errors) {
-    pod_spec(&Path::new("spec"), &object["spec"], errors);
+    pod_spec(&Path::new("spec"), &object["spec"], &[], errors);
 }
 
 /// A template: metadata and spec.
 pub fn template(path: &Path, template: &Value, errors: &mut Errors) {
+    template_with(path, template, &[], errors);
+}
+
+/// A template whose pods get further volumes, by name.
+pub fn template_with(path: &Path, template: &Value, more: &[&str], errors: &mut Errors) {
     let metadata = path.child("metadata");
     meta::annotations(
         &metadata.child("annotations"),
@@ -28,15 +46,18 @@ pub fn template(path: &Path, template: &Value, errors: &mut Errors) {
         errors,
     );
     meta::labels(
-        &metadata.child("labels"),
+        // The real server leaves `metadata` out of this path.
+        &path.child("labels"),
         &template["metadata"]["labels"],
         errors,
     );
-    pod_spec(&path.child("spec"), &template["spec"], errors);
+    pod_spec(&path.child("spec"), &template["spec"], more, errors);
 }
 
-pub fn pod_spec(path: &Path, spec: &Value, errors: &mut Errors) {
-    let volumes = volumes(&path.child("volumes"), &spec["volumes"], errors);
+/// `more` names volumes that are not in the spec yet.
+fn pod_spec(path: &Path, spec: &Value, more: &[&str], errors: &mut Errors) {
+    let mut volumes = volumes(&path.child("volumes"), &spec["volumes"], errors);
+    volumes.extend(more);
     let list = path.child("containers");
     let mut names = BTreeSet::new();
     if spec["containers"].as_array().is_none_or(Vec::is_empty) {
@@ -73,20 +94,20 @@ pub fn pod_spec(path: &Path, spec: &Value, errors: &mut Errors) {
         &spec["activeDeadlineSeconds"],
         errors,
     );
-    not_negative(
-        &path.child("terminationGracePeriodSeconds"),
-        &spec["terminationGracePeriodSeconds"],
-        errors,
-    );
+    placement::check(path, spec, errors);
     tolerations(&path.child("tolerations"), &spec["tolerations"], errors);
 }
 
 fn deadline(path: &Path, seconds: &Value, errors: &mut Errors) {
+    deadline_from(1, path, seconds, errors);
+}
+
+fn deadline_from(least: i64, path: &Path, seconds: &Value, errors: &mut Errors) {
     if seconds
         .as_i64()
-        .is_some_and(|n| !(1..=DEADLINE_MAX).contains(&n))
+        .is_some_and(|n| !(least..=DEADLINE_MAX).contains(&n))
     {
-        let why = format!("must be between 1 and {DEADLINE_MAX}, inclusive");
+        let why = format!("must be between {least} and {DEADLINE_MAX}, inclusive");
         errors.push(FieldError::invalid(path, seconds, why));
     }
 }
@@ -109,6 +130,12 @@ fn volumes<'a>(path: &Path, list: &'a Value, errors: &mut Errors) -> BTreeSet<&'
             .flat_map(serde_json::Map::keys)
             .filter(|field| *field != "name")
             .collect();
+        let mut sources = sources;
+        sources.sort_by_key(|source| SOURCES.iter().position(|known| known == source));
+        // A volume with a mistake in its kind is no volume for the mounts.
+        if sources.len() > 1 {
+            names.remove(given);
+        }
         for extra in sources.iter().skip(1) {
             errors.push(FieldError::forbidden(
                 &at.child(extra),
@@ -164,7 +191,7 @@ fn tolerations(path: &Path, list: &Value, errors: &mut Errors) {
         if one.get("tolerationSeconds").is_some() && one["effect"] != "NoExecute" {
             errors.push(FieldError::invalid(
                 &at.child("effect"),
-                &one["effect"],
+                &Value::from(text(&one["effect"])),
                 "effect must be 'NoExecute' when `tolerationSeconds` is set",
             ));
         }
@@ -195,6 +222,7 @@ pub fn changed(old: &Value, object: &Value, errors: &mut Errors) {
     let deadline_at = path.child("activeDeadlineSeconds");
     let seconds = &object["spec"]["activeDeadlineSeconds"];
     deadline(&deadline_at, seconds, errors);
+    deadline_from(0, &deadline_at, seconds, errors);
     if let Some(before) = old["spec"]["activeDeadlineSeconds"].as_i64() {
         match seconds.as_i64() {
             Some(now) if now > before => {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::embedded::api::field::{FieldError, Path};
 use crate::embedded::api::validate::container::port_number;
 use crate::embedded::api::validate::meta::push_all;
-use crate::embedded::api::validate::{Errors, name, not_negative, one_of, required};
+use crate::embedded::api::validate::{Errors, name, not_negative, one_of};
 
 const HANDLERS: [&str; 5] = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
@@ -91,7 +91,6 @@ fn handler(path: &Path, probe: &Value, errors: &mut Errors) {
                 errors.push(FieldError::required(&at.child("command"), ""));
             }
             "httpGet" => {
-                required(&at.child("path"), &found["path"], errors);
                 any_port(&at.child("port"), &found["port"], errors);
                 one_of(
                     &at.child("scheme"),

@@ -252,3 +252,82 @@ fn immutable_data_does_not_change() {
         "data: Forbidden: field is immutable when `immutable` is set"
     );
 }
+
+/// A change, its path, and what the real server says of it.
+type Refused = (&'static str, Value, &'static str);
+
+#[test]
+fn pod_specs_are_refused_with_the_texts_of_the_real_server() {
+    let cases: [Refused; 9] = [
+        (
+            "dnsPolicy",
+            json!("None"),
+            "spec.template.spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None",
+        ),
+        (
+            "securityContext",
+            json!({"runAsUser": -5}),
+            "spec.template.spec.securityContext.runAsUser: Invalid value: -5: must be between 0 and 2147483647, inclusive",
+        ),
+        (
+            "hostAliases",
+            json!([{"ip": "x"}]),
+            "spec.template.spec.hostAliases[0].ip: Invalid value: \"x\": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+        ),
+        (
+            "topologySpreadConstraints",
+            json!([{"maxSkew": 1, "topologyKey": "", "whenUnsatisfiable": "DoNotSchedule"}]),
+            "spec.template.spec.topologySpreadConstraints[0].topologyKey: Required value: can not be empty",
+        ),
+        (
+            "affinity",
+            json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}}),
+            "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Required value: must have at least one node selector term",
+        ),
+        (
+            "initContainers",
+            json!([{"name": "i", "image": "x", "livenessProbe": {"tcpSocket": {"port": 1}}}]),
+            "spec.template.spec.initContainers[0].livenessProbe: Forbidden: may not be set for init containers without restartPolicy=Always",
+        ),
+        (
+            "containers",
+            json!([{"name": "c", "image": "x", "ports": [{"containerPort": 1, "hostPort": 5}, {"containerPort": 2, "hostPort": 5}]}]),
+            "spec.template.spec.containers[0].ports[1].hostPort: Duplicate value: \"TCP//5\"",
+        ),
+        (
+            "containers",
+            json!([{"name": "c", "image": "x", "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.zz"}}}]}]),
+            "spec.template.spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Invalid value: \"spec.zz\": error converting fieldPath: field label not supported: spec.zz",
+        ),
+        (
+            "containers",
+            json!([{"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "500m"}}}]),
+            "spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]: Invalid value: \"500m\": must be an integer",
+        ),
+    ];
+    for (field, value, wanted) in cases {
+        let message = refused(|object| object["spec"]["template"]["spec"][field] = value.clone());
+        assert_eq!(
+            message,
+            format!("Deployment.apps \"advocate-api\" is invalid: {wanted}")
+        );
+    }
+}
+
+#[test]
+fn a_stateful_set_may_mount_what_its_claim_templates_name() {
+    let mut object = deployment();
+    object["spec"]["volumeClaimTemplates"] = json!([{"metadata": {"name": "d"}}]);
+    object["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] =
+        json!([{"name": "d", "mountPath": "/d"}]);
+    defaults::apply(Kind::StatefulSet, &mut object);
+    assert!(new_object(Kind::StatefulSet, &object).is_empty());
+}
+
+#[test]
+fn an_unknown_strategy_is_shown_as_the_real_server_prints_its_struct() {
+    let message = refused(|object| object["spec"]["strategy"] = json!({"type": "Foo"}));
+    assert!(
+        message.contains("spec.strategy: Unsupported value: {\"Type\":\"Foo\",\"RollingUpdate\":")
+    );
+}

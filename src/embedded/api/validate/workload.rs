@@ -55,18 +55,22 @@ pub fn replica_set(object: &Value, errors: &mut Errors) {
 pub fn stateful_set(object: &Value, errors: &mut Errors) {
     let path = Path::new("spec");
     let spec = &object["spec"];
-    one_of(
-        &path.child("podManagementPolicy"),
-        &spec["podManagementPolicy"],
-        &["OrderedReady", "Parallel"],
-        errors,
-    );
-    one_of(
-        &path.child("updateStrategy").child("type"),
-        &spec["updateStrategy"]["type"],
-        &["RollingUpdate", "OnDelete"],
-        errors,
-    );
+    let policy = &spec["podManagementPolicy"];
+    if !matches!(text(policy), "" | "OrderedReady" | "Parallel") {
+        errors.push(FieldError::invalid(
+            &path.child("podManagementPolicy"),
+            policy,
+            "must be 'OrderedReady' or 'Parallel'",
+        ));
+    }
+    let update = &spec["updateStrategy"];
+    if !matches!(text(&update["type"]), "" | "RollingUpdate" | "OnDelete") {
+        errors.push(FieldError::invalid_text(
+            &path.child("updateStrategy"),
+            strategy_text(update, &["partition", "maxUnavailable"]),
+            "must be 'RollingUpdate' or 'OnDelete'",
+        ));
+    }
     not_negative(&path.child("replicas"), &spec["replicas"], errors);
     not_negative(
         &path.child("minReadySeconds"),
@@ -87,6 +91,14 @@ pub fn daemon_set(object: &Value, errors: &mut Errors) {
         &spec["minReadySeconds"],
         errors,
     );
+    let update = &spec["updateStrategy"];
+    if !matches!(text(&update["type"]), "" | "RollingUpdate" | "OnDelete") {
+        errors.push(FieldError::not_supported_text(
+            &path.child("updateStrategy"),
+            strategy_text(update, &["maxUnavailable", "maxSurge"]),
+            &["RollingUpdate", "OnDelete"],
+        ));
+    }
 }
 
 /// The spec of a Job, or of a CronJob's template.
@@ -111,8 +123,21 @@ pub fn job(spec: &Value, path: &Path, errors: &mut Errors) {
 pub fn cron_job(object: &Value, errors: &mut Errors) {
     let path = Path::new("spec");
     let spec = &object["spec"];
-    if text(&spec["schedule"]).is_empty() {
+    let schedule = text(&spec["schedule"]);
+    let fields: Vec<&str> = schedule.split_whitespace().collect();
+    if schedule.is_empty() {
         errors.push(FieldError::required(&path.child("schedule"), ""));
+    } else if !schedule.starts_with('@') && fields.len() != 5 {
+        let why = format!(
+            "expected exactly 5 fields, found {}: [{}]",
+            fields.len(),
+            fields.join(" ")
+        );
+        errors.push(FieldError::invalid(
+            &path.child("schedule"),
+            &spec["schedule"],
+            why,
+        ));
     }
     one_of(
         &path.child("concurrencyPolicy"),
@@ -135,7 +160,12 @@ fn selector(path: &Path, spec: &Value, kind: &str, errors: &mut Errors) {
         errors.push(FieldError::required(&at, ""));
         return;
     }
+    let before = errors.len();
     meta::selector(&at, selector, errors);
+    if errors.len() > before {
+        errors.push(FieldError::invalid(&at, selector, "invalid label selector"));
+        return;
+    }
     let parsed = Labels::of(selector);
     if parsed.as_ref().is_some_and(Labels::is_empty) {
         let why = format!("empty selector is invalid for {kind}");
@@ -146,10 +176,12 @@ fn selector(path: &Path, spec: &Value, kind: &str, errors: &mut Errors) {
 fn template(path: &Path, spec: &Value, errors: &mut Errors) {
     let at = path.child("template");
     let labels = &spec["template"]["metadata"]["labels"];
-    let mismatched = Labels::of(&spec["selector"])
-        .is_some_and(|selector| !selector.is_empty() && !selector.matches_labels(labels));
+    let absent = spec["selector"].is_null();
+    let mismatched = absent
+        || Labels::of(&spec["selector"])
+            .is_some_and(|selector| !selector.is_empty() && !selector.matches_labels(labels));
     if mismatched {
-        let shown = if labels.is_null() {
+        let shown = if labels.is_null() && !absent {
             json!({})
         } else {
             labels.clone()
@@ -160,7 +192,13 @@ fn template(path: &Path, spec: &Value, errors: &mut Errors) {
             "`selector` does not match template `labels`",
         ));
     }
-    pod::template(&at, &spec["template"], errors);
+    let claimed: Vec<&str> = spec["volumeClaimTemplates"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|claim| text(&claim["metadata"]["name"]))
+        .collect();
+    pod::template_with(&at, &spec["template"], &claimed, errors);
     let policy = &spec["template"]["spec"]["restartPolicy"];
     let at = at.child("spec");
     one_of(&at.child("restartPolicy"), policy, &["Always"], errors);
@@ -203,12 +241,33 @@ fn strategy(path: &Path, strategy: &Value, errors: &mut Errors) {
                 ));
             }
         }
-        _ => errors.push(FieldError::not_supported(
-            &path.child("type"),
-            &strategy["type"],
+        _ => errors.push(FieldError::not_supported_text(
+            path,
+            strategy_text(strategy, &["maxUnavailable", "maxSurge"]),
             &["Recreate", "RollingUpdate"],
         )),
     }
+}
+
+/// The parameters of a rolling update as the real server prints its own struct.
+fn rolling_update(rolling: &Value, fields: &[&str]) -> String {
+    if rolling.is_null() {
+        return "null".to_owned();
+    }
+    let shown = |field: &str| {
+        let (first, rest) = field.split_at(1);
+        format!("\"{}{rest}\":{}", first.to_uppercase(), rolling[field])
+    };
+    let fields: Vec<String> = fields.iter().map(|field| shown(field)).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+fn strategy_text(strategy: &Value, fields: &[&str]) -> String {
+    format!(
+        "{{\"Type\":{},\"RollingUpdate\":{}}}",
+        json!(text(&strategy["type"])),
+        rolling_update(&strategy["rollingUpdate"], fields)
+    )
 }
 
 fn percent(value: &Value) -> Option<i64> {
@@ -283,9 +342,16 @@ pub fn disruption_budget(object: &Value, errors: &mut Errors) {
     let path = Path::new("spec");
     let spec = &object["spec"];
     if spec.get("minAvailable").is_some() && spec.get("maxUnavailable").is_some() {
-        errors.push(FieldError::invalid(
+        let shown = format!(
+            "{{\"MinAvailable\":{},\"Selector\":{},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
+            spec["minAvailable"],
+            spec["selector"],
+            spec["maxUnavailable"],
+            spec["unhealthyPodEvictionPolicy"]
+        );
+        errors.push(FieldError::invalid_text(
             &path,
-            spec,
+            shown,
             "minAvailable and maxUnavailable cannot be both set",
         ));
     }

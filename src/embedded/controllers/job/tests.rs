@@ -88,3 +88,65 @@ fn a_job_is_complete_when_enough_pods_have_succeeded() {
     assert!(status["completionTime"].is_string());
     assert_eq!(bench.list(Kind::Pod).len(), 2);
 }
+
+#[test]
+fn a_job_past_its_deadline_loses_its_pods_and_fails_when_they_are_gone() {
+    let mut bench = bench(json!({"activeDeadlineSeconds": 5, "completions": 1, "parallelism": 1}));
+    bench.run(8);
+    assert!(bench.list(Kind::Pod).is_empty());
+    let status = bench.get(Kind::Job, "nightly")["status"].clone();
+    assert_eq!(status["failed"], 1);
+    let conditions = items(&status["conditions"]);
+    assert_eq!(conditions[1]["type"], "Failed");
+    assert_eq!(conditions[1]["reason"], "DeadlineExceeded");
+    let last = bench.events("Job").pop().unwrap();
+    assert_eq!(last.1, "Job was active longer than specified deadline");
+}
+
+#[test]
+fn an_indexed_job_names_its_pods_by_index_and_lists_those_that_are_done() {
+    let mut bench = bench(json!({"completionMode": "Indexed", "completions": 2, "parallelism": 2}));
+    step(&mut bench, 1, "Running");
+    let pods = bench.list(Kind::Pod);
+    assert!(name(&pods[0]).starts_with("nightly-0-") && name(&pods[1]).starts_with("nightly-1-"));
+    assert_eq!(pods[1]["spec"]["hostname"], "nightly-1");
+    step(&mut bench, 3, "Succeeded");
+    let status = bench.get(Kind::Job, "nightly")["status"].clone();
+    assert_eq!(status["completedIndexes"], "0,1");
+    assert_eq!(status["succeeded"], 2);
+}
+
+#[test]
+fn a_failure_policy_ends_the_job_at_the_first_pod_that_it_names() {
+    let rule = json!({"action": "FailJob", "onExitCodes": {"operator": "In", "values": [3]}});
+    let mut bench =
+        bench(json!({"podFailurePolicy": {"rules": [rule]}, "completions": 1, "parallelism": 1}));
+    step(&mut bench, 3, "Failed");
+    let status = bench.get(Kind::Job, "nightly")["status"].clone();
+    assert_eq!(
+        items(&status["conditions"])[1]["reason"],
+        "PodFailurePolicy"
+    );
+    let message = items(&status["conditions"])[1]["message"].as_str().unwrap();
+    assert!(message.ends_with("failed with exit code 3 matching FailJob rule at index 0"));
+}
+
+#[test]
+fn a_finished_job_goes_when_its_time_to_live_is_over() {
+    let mut bench =
+        bench(json!({"ttlSecondsAfterFinished": 5, "completions": 1, "parallelism": 1}));
+    step(&mut bench, 3, "Succeeded");
+    assert_eq!(bench.list(Kind::Job).len(), 1);
+    step(&mut bench, 8, "Succeeded");
+    assert!(bench.list(Kind::Job).is_empty());
+}
+
+#[test]
+fn a_suspended_job_says_so_and_starts_nothing() {
+    let mut bench = bench(json!({"suspend": true, "completions": 1, "parallelism": 1}));
+    step(&mut bench, 3, "Succeeded");
+    assert!(bench.list(Kind::Pod).is_empty());
+    let status = bench.get(Kind::Job, "nightly")["status"].clone();
+    assert_eq!(items(&status["conditions"])[0]["reason"], "JobSuspended");
+    assert!(status.get("startTime").is_none());
+}

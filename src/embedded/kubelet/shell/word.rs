@@ -192,7 +192,7 @@ impl Parser {
             }
             text.push(c);
         }
-        Err("end of file unexpected (expecting \")\")".to_owned())
+        Err("unexpected end of file (expecting \")\")".to_owned())
     }
 }
 
