@@ -119,10 +119,11 @@ fn roll(world: &mut World, round: &Round, start: i64) {
         return;
     }
     let partition = number(&strategy["rollingUpdate"]["partition"]);
-    for (ordinal, pod) in round.pods.iter().rev() {
-        if *ordinal < start + partition {
+    for ordinal in (start + partition..start + replicas(&round.set)).rev() {
+        // One that was made a moment ago is not healthy yet.
+        let Some(pod) = round.pods.get(&ordinal) else {
             return;
-        }
+        };
         let old = pod["metadata"]["labels"][revisions::LABEL] != round.update.as_str();
         if old && !deleting(pod) {
             remove(world, &round.set, pod);

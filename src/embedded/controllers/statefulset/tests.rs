@@ -153,3 +153,18 @@ fn a_partition_holds_the_lower_pods_back() {
     let images: Vec<String> = images(&bench).into_iter().map(|i| i.1).collect();
     assert_eq!(images, ["one", "one", "two"]);
 }
+
+#[test]
+fn a_parallel_set_also_updates_one_pod_at_a_time_and_stops_at_a_bad_one() {
+    let mut bench = Bench::new();
+    let mut parallel = set(2);
+    parallel["spec"]["podManagementPolicy"] = "Parallel".into();
+    bench.create(Kind::StatefulSet, parallel);
+    bench.run(3);
+    bench.broken.insert("two".to_owned());
+    set_image(&mut bench, "two");
+    bench.run(10);
+    let now = images(&bench);
+    assert_eq!(now[0], ("db-0".to_owned(), "one".to_owned()));
+    assert_eq!(now[1], ("db-1".to_owned(), "two".to_owned()));
+}
