@@ -17,6 +17,7 @@ pub mod vocab;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::TypedValueParser;
 use clap::{Parser, Subcommand};
 
 use crate::cli::failure::Failure;
@@ -45,7 +46,14 @@ pub struct Cli {
 pub struct Global {
     /// Folder with the experience base, records and overriding files
     /// [default: the nearest .breakage/ upwards, else the user's data folder]
-    #[arg(long, global = true, env = "BREAKAGE_WORKSPACE", value_name = "DIR")]
+    // An empty variable counts as unset, so the parser lets an empty text through to `Workspace::locate`.
+    #[arg(
+        long,
+        global = true,
+        env = "BREAKAGE_WORKSPACE",
+        value_name = "DIR",
+        value_parser = clap::builder::OsStringValueParser::new().map(PathBuf::from)
+    )]
     pub workspace: Option<PathBuf>,
 }
 

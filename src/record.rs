@@ -22,6 +22,7 @@ pub struct Record {
     /// SHA-256 of the scenario file's text, hex.
     pub scenario_sha256: String,
     /// The file's text itself: what the record is scored against, whatever becomes of the file.
+    #[serde(default)]
     pub scenario_text: String,
     /// True when the scenario came from a file and not from those compiled in.
     pub scenario_override: bool,

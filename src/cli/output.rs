@@ -59,7 +59,11 @@ impl Output {
         let mut out = anstream::stdout().lock();
         match writeln!(out, "{}", lines.join("\n")).and_then(|()| out.flush()) {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            other => other.map_err(Failure::internal),
+            other => other.map_err(|error| {
+                Failure::input(
+                    anyhow::Error::new(error).context("standard output cannot be written"),
+                )
+            }),
         }
     }
 

@@ -8,9 +8,10 @@ use crate::cli::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::run::account;
+use crate::cli::scenario::open_library;
 use crate::config::Workspace;
 use crate::ids::RunId;
-use crate::record::Record;
+use crate::record::{Record, RunState};
 use crate::run::Finished;
 use crate::run::summary::{Summary, state_of};
 use crate::scenario::library::{DEFAULT_RUBRIC, Library};
@@ -36,7 +37,7 @@ pub enum Command {
     },
     /// Show one run
     Show {
-        /// The run's id, or its beginning when that is unique
+        /// The run's id, its beginning when that is unique, or `last`
         id: String,
         /// Print JSON
         #[arg(long)]
@@ -44,7 +45,7 @@ pub enum Command {
     },
     /// Score a run's evidence under a rubric; the record stays as it is
     Rescore {
-        /// The run's id, or its beginning when that is unique
+        /// The run's id, its beginning when that is unique, or `last`
         id: String,
         /// The rubric
         #[arg(long, default_value = DEFAULT_RUBRIC)]
@@ -58,7 +59,7 @@ pub enum Command {
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let workspace =
         Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)?;
-    let library = Library::open(Some(workspace.folder())).map_err(Failure::input)?;
+    let library = open_library(context)?;
     let store = workspace.existing_store().map_err(Failure::input)?;
     match &args.command {
         Command::List { json } => list(context, &library, store.as_ref(), *json)?,
@@ -105,7 +106,8 @@ fn list(
             .output
             .print("No runs yet. Start with: breakage run secret-missing-key-advocate");
     }
-    let mut table = Output::table_keeping(&["run", "agent", "state", "total", "ran at"], &[0, 4]);
+    let mut table = Output::table_keeping(&["run", "agent", "state", "rubric", "total"], &[0, 2]);
+    let mut unscorable = 0;
     for (record, score) in &rows {
         let (state, code, _) = state_of(&record.state);
         table.add_row([
@@ -113,13 +115,22 @@ fn list(
             record.agent.name.clone(),
             // A framework error's code says more than the word, and no state has the name of a code.
             code.unwrap_or(state).to_owned(),
+            record.rubric.to_string(),
             score
                 .as_ref()
                 .map_or("-".to_owned(), |score| score.total.to_string()),
-            record.ran_at.clone(),
         ]);
+        let counts = matches!(record.state, RunState::Scored | RunState::Timeout);
+        unscorable += usize::from(counts && score.is_none());
     }
-    context.output.print(&table.to_string())
+    context.output.print(&table.to_string())?;
+    if unscorable > 0 {
+        context.output.note(&format!(
+            "{unscorable} runs have no total, because their rubric or vocabulary is not here any more; \
+             breakage runs rescore ID --rubric {DEFAULT_RUBRIC} scores them under another"
+        ));
+    }
+    Ok(())
 }
 
 fn row(record: &Record, score: &Option<Score>) -> serde_json::Value {
@@ -153,7 +164,13 @@ fn show(
     context.output.print(&account::of(&scenario, &finished))
 }
 
-/// The newest record of a run id, or of the only run whose id begins so.
+/// What stands for the newest run.
+const NEWEST: &str = "last";
+
+/// Ids named in full when a beginning is ambiguous; more do not help.
+const IDS_NAMED: usize = 5;
+
+/// The newest record of a run id, of the only run whose id begins so, or of all (`last`).
 fn find(store: Option<&Store>, id: &str) -> Result<Record, Failure> {
     let missing =
         || Failure::input(anyhow::anyhow!("there is no run {id}")).hint("breakage runs list");
@@ -161,9 +178,11 @@ fn find(store: Option<&Store>, id: &str) -> Result<Record, Failure> {
     if let Some(record) = store.record(&RunId::new(id)).map_err(Failure::input)? {
         return Ok(record);
     }
-    let mut matching: Vec<Record> = store
-        .records()
-        .map_err(Failure::input)?
+    let mut records = store.records().map_err(Failure::input)?;
+    if id == NEWEST {
+        return records.pop().ok_or_else(missing);
+    }
+    let mut matching: Vec<Record> = records
         .into_iter()
         .filter(|record| record.run_id.as_str().starts_with(id))
         .collect();
@@ -172,24 +191,37 @@ fn find(store: Option<&Store>, id: &str) -> Result<Record, Failure> {
         .iter()
         .any(|record| Some(&record.run_id) != first.as_ref())
     {
-        let ids: Vec<&str> = matching.iter().map(|r| r.run_id.as_str()).collect();
+        let named = matching.iter().take(IDS_NAMED);
+        let ids: Vec<&str> = named.map(|record| record.run_id.as_str()).collect();
+        let more = match matching.len().saturating_sub(IDS_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
         return Err(Failure::input(anyhow::anyhow!(
-            "{id} begins several runs: {}",
+            "{id} begins {} runs: {}{more}",
+            matching.len(),
             ids.join(", ")
-        )));
+        ))
+        .hint("name more of the id (breakage runs list), or `last` for the newest run"));
     }
     matching.pop().ok_or_else(missing)
 }
 
 /// Scores a record under a rubric; nothing for runs that do not count.
 fn rescore(library: &Library, record: &Record, rubric: &str) -> Result<Option<Score>, Failure> {
-    let rubric = library.rubric(rubric).map_err(Failure::input)?;
+    let rubric = library.rubric(rubric).map_err(|error| {
+        let known: Vec<&str> = library.rubrics().map(|rubric| rubric.id.as_str()).collect();
+        Failure::input(error).hint(format!("--rubric takes one of {}", known.join(", ")))
+    })?;
     let scenario = scenario_of(library, record)?;
     Ok(score::score(&scenario, record, rubric, library.vocabulary()).ok())
 }
 
 /// The scenario that a record came from: the very text that ran, whatever became of its file since.
 fn scenario_of(library: &Library, record: &Record) -> Result<Scenario, Failure> {
+    if record.scenario_text.is_empty() {
+        return unkept_scenario(library, record);
+    }
     let file = format!("{} (as kept in the record)", record.scenario_id);
     let loaded = load::scenario(&record.scenario_text, &file, library.vocabulary())
         .map_err(|problems| {
@@ -199,4 +231,19 @@ fn scenario_of(library: &Library, record: &Record) -> Result<Scenario, Failure> 
     let mut scenario = loaded.scenario;
     scenario.is_override = record.scenario_override;
     Ok(scenario)
+}
+
+/// For records from before the text was kept: the library's scenario, if it still is the same text.
+fn unkept_scenario(library: &Library, record: &Record) -> Result<Scenario, Failure> {
+    let scenario = library
+        .scenario(record.scenario_id.as_str())
+        .map_err(Failure::input)?;
+    if scenario.sha256 == record.scenario_sha256 {
+        return Ok(scenario);
+    }
+    Err(Failure::input(anyhow::anyhow!(
+        "scenario {} has changed since run {}, and the record does not hold its text",
+        record.scenario_id,
+        record.run_id
+    )))
 }

@@ -13,6 +13,7 @@ use crate::cli::Context;
 use crate::cli::failure::{Failure, USAGE};
 use crate::cli::output::Output;
 use crate::cli::scenario::view::{Row, View, word};
+use crate::cluster::fixture::Fixtures;
 use crate::config::{ConfigError, Workspace};
 use crate::scenario::library::{Library, LibraryError};
 use crate::scenario::model::Status;
@@ -90,7 +91,23 @@ pub fn open_library(context: &Context) -> Result<Library, Failure> {
         Err(ConfigError::NoDataFolder) => None,
         Err(error) => return Err(Failure::input(error)),
     };
-    Library::open(workspace.as_ref().map(Workspace::folder)).map_err(Failure::input)
+    let library =
+        Library::open(workspace.as_ref().map(Workspace::folder)).map_err(Failure::input)?;
+    for path in library.overrides() {
+        context
+            .output
+            .note(&format!("in use from the workspace: {}", path.display()));
+    }
+    Ok(library)
+}
+
+/// The fixtures compiled in and the workspace's.
+fn open_fixtures(context: &Context) -> Result<Fixtures, Failure> {
+    match Workspace::locate(context.global.workspace.as_deref()) {
+        Ok(workspace) => Fixtures::open(workspace.folder()).map_err(Failure::input),
+        Err(ConfigError::NoDataFolder) => Ok(Fixtures::compiled_in()),
+        Err(error) => Err(Failure::input(error)),
+    }
 }
 
 fn list(context: &Context, library: &Library, args: &ListArgs) -> Result<ExitCode, Failure> {
@@ -181,13 +198,24 @@ fn validate(
     library: &Library,
     args: &ValidateArgs,
 ) -> Result<ExitCode, Failure> {
+    let fixtures = open_fixtures(context)?;
     let mut reports = Vec::new();
     let mut lines = Vec::new();
     let mut bad = 0;
     for file in &args.files {
         let name = file.display().to_string();
         let (problems, warnings) = match library.load_file(file) {
-            Ok(loaded) => (Vec::new(), loaded.warnings),
+            Ok(loaded) => match fixtures.load(&loaded.scenario.fixture) {
+                Ok(_) => (Vec::new(), loaded.warnings),
+                // A scenario that waits for something else, such as the OpenTelemetry demo, says so in `needs`.
+                Err(_) if !loaded.scenario.needs.is_empty() => (Vec::new(), loaded.warnings),
+                Err(error) => {
+                    lines.push(format!("{name}: fixture: {error}"));
+                    reports.push(json!({"file": name, "valid": false, "error": error.to_string()}));
+                    bad += 1;
+                    continue;
+                }
+            },
             Err(LibraryError::Problems(problems)) => (problems.items, Vec::new()),
             Err(other) => {
                 let cause = anyhow!(other);

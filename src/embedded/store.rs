@@ -65,6 +65,15 @@ impl Store {
             .get(&(namespace.to_owned(), name.to_owned()))
     }
 
+    /// Objects of every kind but Events, which expire by themselves.
+    pub fn count(&self) -> usize {
+        self.objects
+            .iter()
+            .filter(|(kind, _)| **kind != Kind::Event)
+            .map(|(_, objects)| objects.len())
+            .sum()
+    }
+
     /// All objects of a kind, by namespace and name.
     pub fn all(&self, kind: Kind) -> impl Iterator<Item = &Arc<Value>> {
         self.objects

@@ -38,9 +38,34 @@ pub enum LibraryError {
         #[source]
         source: io::Error,
     },
+    #[error("{what} `{id}` stands in two files: {} and {}", first.display(), second.display())]
+    Twice {
+        what: &'static str,
+        id: String,
+        first: PathBuf,
+        second: PathBuf,
+    },
     /// The file's problems, one a line.
     #[error("{0}")]
     Problems(Problems),
+}
+
+/// Refuses a second file of one id: which of them is in use would depend on their names.
+fn once(
+    what: &'static str,
+    id: &str,
+    path: &Path,
+    seen: &mut BTreeMap<String, PathBuf>,
+) -> Result<(), LibraryError> {
+    match seen.insert(id.to_owned(), path.to_owned()) {
+        None => Ok(()),
+        Some(first) => Err(LibraryError::Twice {
+            what,
+            id: id.to_owned(),
+            first,
+            second: path.to_owned(),
+        }),
+    }
 }
 
 fn guesses(near: &[String]) -> String {
@@ -91,13 +116,16 @@ impl Library {
     }
 
     fn read_workspace(&mut self, workspace: &Path) -> Result<(), LibraryError> {
+        let mut seen: BTreeMap<String, PathBuf> = BTreeMap::new();
         for path in yaml_files(&workspace.join("vocab").join("rubrics"))? {
             let text = read(&path)?;
             if !is_compiled_in(&text, builtin::RUBRICS) {
-                self.add_rubric(&text, &path.display().to_string())?;
+                let id = self.add_rubric(&text, &path.display().to_string())?;
+                once("rubric", id.as_str(), &path, &mut seen)?;
                 self.overrides.push(path);
             }
         }
+        seen.clear();
         for path in yaml_files(&workspace.join("scenarios"))? {
             // `init` writes out what is compiled in; a file that was not edited is no override.
             let text = match read(&path) {
@@ -108,29 +136,36 @@ impl Library {
                 other => other?,
             };
             if !is_compiled_in(&text, builtin::SCENARIOS) {
-                self.add_scenario(&text, &path.display().to_string(), true);
+                if let Some(id) = self.add_scenario(&text, &path.display().to_string(), true) {
+                    once("scenario", id.as_str(), &path, &mut seen)?;
+                }
                 self.overrides.push(path);
             }
         }
         Ok(())
     }
 
-    fn add_rubric(&mut self, text: &str, file: &str) -> Result<(), LibraryError> {
+    fn add_rubric(&mut self, text: &str, file: &str) -> Result<RubricId, LibraryError> {
         let rubric = load::rubric(text, file).map_err(LibraryError::Problems)?;
-        self.rubrics.insert(rubric.id.clone(), rubric);
-        Ok(())
+        let id = rubric.id.clone();
+        self.rubrics.insert(id.clone(), rubric);
+        Ok(id)
     }
 
-    fn add_scenario(&mut self, text: &str, file: &str, is_override: bool) {
+    /// The id under which the file was taken in; none when it is broken.
+    fn add_scenario(&mut self, text: &str, file: &str, is_override: bool) -> Option<ScenarioId> {
         match load::scenario(text, file, &self.vocabulary) {
             Ok(mut loaded) => {
                 loaded.scenario.is_override = is_override;
-                self.scenarios.insert(loaded.scenario.id.clone(), loaded);
+                let id = loaded.scenario.id.clone();
+                self.scenarios.insert(id.clone(), loaded);
+                Some(id)
             }
             Err(problems) => {
                 let id = stem(Path::new(file));
                 self.scenarios.remove(&ScenarioId::new(id.as_str()));
                 self.broken.insert(id, problems);
+                None
             }
         }
     }

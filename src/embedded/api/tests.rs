@@ -14,6 +14,7 @@ use tower::ServiceExt;
 
 use crate::embedded::cluster::{Cluster, ClusterConfig};
 use crate::embedded::image::Registry;
+use crate::embedded::kind::Kind;
 use crate::embedded::time::Time;
 
 /// A new cluster with one namespace, `shop`.
@@ -349,4 +350,31 @@ async fn patches_guard_against_changes_in_between() {
         })
     );
     assert_eq!(maps.get("a").await.unwrap().data.unwrap()["k"], "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_store_answers_as_a_full_etcd_and_goes_on_serving() {
+    let cluster = shop().await;
+    let there = cluster.with(|world| world.store.count());
+    cluster.with(|world| {
+        for n in there..super::write::MAX_OBJECTS {
+            let map = json!({"metadata": {"name": format!("m{n}"), "namespace": "shop"}});
+            world.create(Kind::ConfigMap, map).unwrap();
+        }
+    });
+    let maps: Api<ConfigMap> = Api::default_namespaced(cluster.client("shop"));
+    let one_more = typed(json!({"metadata": {"name": "one-more"}}));
+    let error = maps
+        .create(&PostParams::default(), &one_more)
+        .await
+        .unwrap_err();
+    let (code, _, message) = refusal(error);
+    assert_eq!(code, 500);
+    assert!(message.contains("database space exceeded"), "{message}");
+    maps.delete("m1999", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    maps.create(&PostParams::default(), &one_more)
+        .await
+        .unwrap();
 }

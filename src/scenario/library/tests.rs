@@ -145,3 +145,25 @@ fn every_scenario_has_what_qualification_needs() {
         assert_eq!(scenario.scorer.time_budget_s, 600, "{id}");
     }
 }
+
+#[test]
+fn an_id_that_stands_in_two_files_of_a_workspace_is_refused_with_both() {
+    let workspace = tempfile::tempdir().unwrap();
+    let folder = workspace.path().join("scenarios");
+    std::fs::create_dir(&folder).unwrap();
+    let (_, text) = builtin::SCENARIOS[0];
+    for name in ["a.yaml", "b.yaml"] {
+        std::fs::write(
+            folder.join(name),
+            text.replace("difficulty: ", "difficulty:  "),
+        )
+        .unwrap();
+    }
+    let error = Library::open(Some(workspace.path()))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("a.yaml") && error.contains("b.yaml"),
+        "{error}"
+    );
+}

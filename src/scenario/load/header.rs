@@ -92,8 +92,19 @@ fn origin(fields: &Fields<'_>, notes: &mut Notes) -> Option<String> {
     Some(origin)
 }
 
+/// Ids stand in run ids, tables and file names.
+const MAX_ID_LETTERS: usize = 60;
+
 fn kebab(node: &Node, path: &str, notes: &mut Notes) -> Option<String> {
     let id = text(node, path, notes)?;
+    if id.len() > MAX_ID_LETTERS {
+        let message = format!(
+            "{} letters long, expected at most {MAX_ID_LETTERS}",
+            id.len()
+        );
+        notes.problem(node.at, path, message);
+        return None;
+    }
     if is_kebab_case(&id) {
         return Some(id);
     }
