@@ -33,6 +33,8 @@ pub enum InjectError {
         #[source]
         source: PathError,
     },
+    #[error("{object} has no field {field}: the server drops it")]
+    UnknownField { object: String, field: String },
     #[error("{object} already is as the fault would make it: {what}")]
     WithoutEffect { object: String, what: String },
     #[error("{object} refused the fault ({code}): {message}")]
@@ -55,6 +57,7 @@ impl InjectError {
         match self {
             InjectError::TargetMissing { .. }
             | InjectError::NoSuchPlace { .. }
+            | InjectError::UnknownField { .. }
             | InjectError::WithoutEffect { .. } => FrameworkCode::InjectionWithoutEffect,
             InjectError::NotAvailable { .. }
             | InjectError::Unsupported { .. }

@@ -78,6 +78,9 @@ pub struct RetrievalFacts {
     pub k: usize,
     pub max_distance: f64,
     pub pool_cap: Option<usize>,
+    /// Scenarios whose postmortems were not served, as a rule the run's own.
+    #[serde(default)]
+    pub excluded_scenarios: Vec<ScenarioId>,
     /// Postmortems in the snapshot that could have been served.
     pub corpus_size: usize,
 }

@@ -46,6 +46,9 @@ pub const HEALTHY_DEADLINE: Duration = Duration::from_secs(60);
 pub const MANIFEST_DEADLINE: Duration = Duration::from_secs(120);
 /// How long the verdict is checked again after the agent's credential is dead.
 pub const SETTLE: Duration = Duration::from_secs(30);
+/// How long at least a fault that the agent left untouched is watched, within the budget: as long as a fault may take
+/// to show may it take to be seen to heal itself.
+pub const QUIET_WATCH: Duration = Duration::from_secs(120);
 /// The fixture's age on the embedded cluster when a run begins, so that nothing looks as if made for the occasion.
 pub const MIN_AGE: Duration = Duration::from_secs(2 * 86_400);
 /// The age varies with the seed by up to this much.
@@ -92,6 +95,21 @@ pub async fn once(
     target: &Target,
     emit: &mut dyn FnMut(Event),
 ) -> Result<Finished, (StoreError, Box<Finished>)> {
+    let (finished, proven) = unkept(setting, order, agent, target, emit).await;
+    match keep(setting, order, &finished, proven) {
+        Ok(()) => Ok(finished),
+        Err(error) => Err((error, Box::new(finished))),
+    }
+}
+
+/// Runs once on a target; the caller has to [`keep`] what comes back.
+async fn unkept(
+    setting: &Setting,
+    order: &Order,
+    agent: &dyn Agent,
+    target: &Target,
+    emit: &mut dyn FnMut(Event),
+) -> (Finished, Proven) {
     let (record, proven) = stage::drive(setting, order, agent, target, emit).await;
     let score = score::score(
         &order.scenario,
@@ -100,11 +118,7 @@ pub async fn once(
         &setting.vocabulary,
     )
     .ok();
-    let finished = Finished { record, score };
-    match keep(setting, order, &finished, proven) {
-        Ok(()) => Ok(finished),
-        Err(error) => Err((error, Box::new(finished))),
-    }
+    (Finished { record, score }, proven)
 }
 
 /// Record, postmortem and the end of the journal entry in one commit: after a crash there is either the entry, and the

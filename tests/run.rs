@@ -4,6 +4,8 @@
 mod bench;
 #[path = "run/crash.rs"]
 mod crash;
+#[path = "run/harmless.rs"]
+mod harmless;
 
 use agent_breakage::record::{FrameworkCode, RunState, StageName, StateChangeKind};
 use agent_breakage::run::summary::Summary;
@@ -87,16 +89,38 @@ fn a_second_run_of_the_same_seed_is_the_same_run() {
     assert_eq!(bench.store.records().unwrap().len(), 1);
 }
 
+#[test]
+fn whatever_makes_a_run_another_one_gives_it_another_id() {
+    let scenario = Bench::new()
+        .library
+        .scenario("replicas-zero-advocate")
+        .unwrap();
+    let id = |change: &dyn Fn(&mut Bench)| {
+        let mut bench = Bench::new();
+        change(&mut bench);
+        bench.run_built_in(&scenario, "noop", 3).record.run_id
+    };
+    let ids = std::collections::BTreeSet::from([
+        id(&|_| ()),
+        id(&|bench| bench.learn = true),
+        id(&|bench| bench.rubric = "article"),
+        id(&|bench| bench.fixtures = harmless::fixtures_with_another_image()),
+    ]);
+    assert_eq!(ids.len(), 4, "{ids:?}");
+}
+
 /// Mutation, fixed_when, the code that the run ends with, and words of its message.
 type Gate = (&'static str, &'static str, FrameworkCode, &'static str);
 
-fn gates() -> [Gate; 8] {
+fn gates() -> [Gate; 10] {
     let ready = "deployment.prod-advocate.advocate-api.readyReplicas == desiredReplicas";
     let image = "spec.template.spec.containers[0].image = \"ghcr.io/acme/advocate-api:2.5.0\"";
     let request = "spec.template.spec.containers[0].resources.requests.memory = \"512Mi\"";
     let two = "deployment.prod-advocate.advocate-api.readyReplicas >= 2";
     let promql = "'promql: up == 1'";
-    let harmless = "spec.template.spec.containers[0].resources.limits.memory = \"200Mi\"";
+    // Three replicas whose probe lets a minute pass: unready for longer than a rollout, and well again by itself.
+    let heals = "spec.replicas = 3; \
+                 spec.template.spec.containers[0].readinessProbe.initialDelaySeconds = 60";
     [
         (
             image,
@@ -138,10 +162,22 @@ fn gates() -> [Gate; 8] {
             "metadata.labels.tier = \"web\"",
             ready,
             FrameworkCode::FaultNotManifest,
-            "not shown within 120 s",
+            "readyReplicas is 1, desiredReplicas is 1, so the fault does not show",
         ),
         (
-            harmless,
+            "spec.replicsa = 3",
+            ready,
+            FrameworkCode::InjectionWithoutEffect,
+            "has no field spec.replicsa",
+        ),
+        (
+            "spec.template.spec.containers[0].readinesProbe.periodSeconds = 3",
+            ready,
+            FrameworkCode::InjectionWithoutEffect,
+            "readinesProbe",
+        ),
+        (
+            heals,
             ready,
             FrameworkCode::FaultVanished,
             "had changed nothing",

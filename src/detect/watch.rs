@@ -18,6 +18,9 @@ pub const MAX_UNKNOWN_IN_A_ROW: u32 = 3;
 pub const MAX_UNKNOWN_PERCENT: u64 = 25;
 /// Readings further apart than this do not join into one stretch: anything could have happened between.
 pub const MAX_GAP_MS: u64 = 30_000;
+/// Without a `manifest_when` of its own, a fault has shown once every `fixed_when` was false for this long without a
+/// break: longer than the gap of an ordinary rollout, which any harmless change of a template opens.
+pub const DEFAULT_MANIFEST_MS: u64 = 10_000;
 
 /// How long conditions must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -380,11 +383,14 @@ impl Watch {
     }
 }
 
-/// Waits for a fault to show: the scenario's own `manifest_when`, else every `fixed_when` condition false.
+/// Waits for a fault to show: the scenario's own `manifest_when`, else every `fixed_when` condition false for
+/// [`DEFAULT_MANIFEST_MS`].
 #[derive(Clone, Debug)]
 pub struct Manifest {
     own: bool,
     stretch: Stretch,
+    /// Since when every condition has been false without a break.
+    false_since_ms: Option<u64>,
     shown_ms: Option<u64>,
 }
 
@@ -399,23 +405,34 @@ impl Manifest {
         Manifest {
             own,
             stretch,
+            false_since_ms: None,
             shown_ms: None,
         }
     }
 
     pub fn feed(&mut self, observation: &Observation) {
         self.stretch.feed(observation);
+        self.false_since_ms = self
+            .stretch
+            .all_false_now()
+            .then(|| self.false_since_ms.unwrap_or(observation.at_ms));
         let shows = if self.own {
             self.stretch.passed_since_ms().is_some()
         } else {
-            self.stretch.all_false_now()
+            self.false_since_ms
+                .is_some_and(|since| observation.at_ms.saturating_sub(since) >= DEFAULT_MANIFEST_MS)
         };
         if shows && self.shown_ms.is_none() {
             self.shown_ms = Some(observation.at_ms);
         }
     }
 
-    /// When the fault was first seen to show.
+    /// Whether the scenario says itself when its fault shows.
+    pub fn is_own(&self) -> bool {
+        self.own
+    }
+
+    /// When the fault was known to show.
     pub fn shown_ms(&self) -> Option<u64> {
         self.shown_ms
     }

@@ -46,7 +46,10 @@ pub async fn plan(
         )
         .await;
     match preview {
-        Ok(preview) => take_from_preview(&mut change, &live, &preview),
+        Ok(preview) => {
+            refuse_unknown(&change, &preview)?;
+            take_from_preview(&mut change, &live, &preview);
+        }
         // The answer to the real request would be the same: invalid, or forbidden by quota or policy.
         Err(ClusterError::Api {
             code: code @ (403 | 422),
@@ -113,6 +116,32 @@ fn rival_source(live: &Value, path: &[Step], assignment: &Assignment) -> Option<
     rival_path.push(Step::Key(rival.to_owned()));
     field::value_at(live, &rival_path)?;
     Some(rival_path)
+}
+
+/// A value that was not empty and is nowhere in the server's answer was written to a field that its type does not have.
+fn refuse_unknown(change: &ObjectChange, preview: &Value) -> Result<(), InjectError> {
+    let dropped = change.fields.iter().find(|field| {
+        let written = field.new.as_ref().is_some_and(|new| !is_empty(new));
+        written && field::value_at(preview, &field.path).is_none()
+    });
+    dropped.map_or(Ok(()), |field| {
+        Err(InjectError::UnknownField {
+            object: change.object.to_string(),
+            field: field::dotted(&field.path),
+        })
+    })
+}
+
+/// Values that a server may leave out of what it stores.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(set) => !set,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(is_empty),
+    }
 }
 
 /// Takes over what the server makes of the change: the stored values, and further fields that change with it.

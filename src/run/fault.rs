@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use crate::cluster::resource;
-use crate::detect::watch::Manifest;
+use crate::detect::watch::{DEFAULT_MANIFEST_MS, Manifest};
 use crate::inject;
 use crate::inject::journal::{JournalEntry, Place};
 use crate::observe;
@@ -75,16 +75,32 @@ impl Run<'_> {
         if manifest.shown_ms().is_none() {
             return Err(Failed::new(
                 FrameworkCode::FaultNotManifest,
-                format!(
-                    "not shown within {} s: {}",
-                    MANIFEST_DEADLINE.as_secs(),
-                    manifest.missing().join("; ")
-                ),
+                not_shown(&manifest),
             ));
         }
         self.record.injected = true;
         Ok(Stage::Work)
     }
+}
+
+/// Why a fault does not count as shown, with what was read last.
+fn not_shown(manifest: &Manifest) -> String {
+    let deadline = MANIFEST_DEADLINE.as_secs();
+    let missing = manifest.missing().join("; ");
+    if manifest.is_own() {
+        return format!("not shown within {deadline} s: manifest_when does not hold: {missing}");
+    }
+    let seconds = DEFAULT_MANIFEST_MS / 1000;
+    if missing.is_empty() {
+        return format!(
+            "not shown within {deadline} s: the fixed_when conditions were never all false for {seconds} s without a \
+             break; give the scenario a manifest_when"
+        );
+    }
+    format!(
+        "not shown within {deadline} s: of fixed_when still holds {missing}, so the fault does not show (every \
+         condition must be false for {seconds} s); give the scenario a manifest_when"
+    )
 }
 
 /// The identity of a cluster: the uid of its `kube-system` namespace.

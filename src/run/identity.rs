@@ -9,13 +9,20 @@ use crate::run::{Order, Setting};
 /// Letters of the digest in a run id; 2^40 variants of one scenario and seed.
 const DIGEST_LETTERS: usize = 10;
 
-/// `<scenario>-<seed>-<digest>`; the digest covers the scenario's text, the agent and what retrieval may serve.
+/// `<scenario>-<seed>-<digest>`; the digest covers the scenario's text and fixture, the agent, what
+/// retrieval may serve, the rubric that was asked for, and whether the postmortem is served on.
 pub fn run_id(setting: &Setting, order: &Order, agent: &dyn Agent) -> RunId {
     let scenario = &order.scenario;
     let policy = &setting.policy;
+    // A fixture that cannot be loaded fails the run in its first stage.
+    let fixture = setting.fixtures.load(&scenario.fixture);
+    let fixture = fixture.map_or_else(|_| String::new(), |fixture| fixture.sha256);
     let mut hash = Sha256::new();
     for part in [
         scenario.sha256.as_str(),
+        &fixture,
+        setting.rubric.id.as_str(),
+        if setting.learn { "learn" } else { "quarantine" },
         agent.name(),
         agent.version(),
         setting.embedder.identity().as_str(),

@@ -283,6 +283,7 @@ fn blank_record(setting: &Setting, order: &Order, agent: &dyn Agent, target: &Ta
             k: policy.k,
             max_distance: policy.max_distance,
             pool_cap: policy.pool_cap,
+            excluded_scenarios: policy.excluded_scenarios.iter().cloned().collect(),
             corpus_size: setting.snapshot.eligible(policy),
         },
         qualified: order.qualified,

@@ -1,7 +1,10 @@
 //! The settling time: the agent is out, and the detectors are asked again, so that a lucky instant does not count.
 //!
 //! A repair that the agent has written may still be rolling out. Where the agent changed anything, the detectors watch
-//! on until the repair shows or the budget ends; where it changed nothing, nothing can be pending.
+//! on until the repair shows or the budget ends. Where it changed nothing they watch on long enough to see a fault that
+//! heals itself, so that no agent is scored on it, however early it left.
+
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -10,7 +13,7 @@ use crate::observe;
 use crate::record::{DetectorOutcome, FrameworkCode};
 use crate::run::stage::{Failed, Run, Stage};
 use crate::run::work::{self, Worked};
-use crate::run::{SETTLE, changes};
+use crate::run::{QUIET_WATCH, SETTLE, changes};
 
 impl Run<'_> {
     pub(super) async fn settle(&mut self, worked: Worked) -> Result<Stage, Failed> {
@@ -26,10 +29,11 @@ impl Run<'_> {
             .iter()
             .any(|action| action.changed_something);
         let latest = if pending {
-            settled.max(budget_end)
+            budget_end
         } else {
-            settled
+            budget_end.min(Instant::now() + self.quiet_watch())
         };
+        let latest = latest.max(settled);
         observe::until(&self.observer, latest, |observation| {
             watch.feed(observation);
             let fixed = watch.fixed().passed_since_ms().is_some();
@@ -52,6 +56,14 @@ impl Run<'_> {
         self.note_state_changes().await?;
         work::vanished(self)?;
         Ok(Stage::Undo)
+    }
+
+    /// How long an untouched fault is watched: long enough for every `fixed_when` to pass its window and to settle.
+    fn quiet_watch(&self) -> Duration {
+        let fixed_when = &self.order.scenario.detector.fixed_when;
+        let longest = fixed_when.iter().map(|c| c.sustained_for_s).max();
+        let window = Duration::from_secs(u64::from(longest.unwrap_or(0)));
+        QUIET_WATCH.max(window + SETTLE)
     }
 
     async fn note_state_changes(&mut self) -> Result<(), Failed> {

@@ -31,6 +31,8 @@ pub struct Bench {
     pub store: Arc<Store>,
     pub library: Library,
     pub learn: bool,
+    pub rubric: &'static str,
+    pub fixtures: Fixtures,
     pub stop: watch::Sender<bool>,
 }
 
@@ -45,6 +47,8 @@ impl Bench {
             store,
             library: Library::open(None).unwrap(),
             learn: false,
+            rubric: DEFAULT_RUBRIC,
+            fixtures: Fixtures::compiled_in(),
             stop: watch::Sender::new(false),
         }
     }
@@ -81,14 +85,14 @@ impl Bench {
         setting.snapshot.eligible(&setting.policy)
     }
 
-    fn setting(&self) -> Setting {
+    pub fn setting(&self) -> Setting {
         let embedder = BuiltIn::Lexical.embedder();
         let reader = Reader::new(Some(self.store.clone()));
         Setting {
             store: self.store.clone(),
             vocabulary: Arc::new(self.library.vocabulary().clone()),
-            fixtures: Arc::new(Fixtures::compiled_in()),
-            rubric: self.library.rubric(DEFAULT_RUBRIC).unwrap().clone(),
+            fixtures: Arc::new(self.fixtures.clone()),
+            rubric: self.library.rubric(self.rubric).unwrap().clone(),
             policy: Policy::default_for(embedder.as_ref()),
             snapshot: Arc::new(reader.snapshot(embedder.as_ref()).unwrap()),
             embedder,

@@ -240,8 +240,24 @@ fn a_fault_shows_when_every_condition_is_false_or_by_its_own_rule() {
         None,
         "the controller has not looked yet"
     );
-    default.feed(&observation(3, Seen::Bad, 0));
-    assert_eq!(default.shown_ms(), Some(3000));
+    for at_s in [3, 9, 12] {
+        default.feed(&observation(at_s, Seen::Bad, 0));
+    }
+    assert_eq!(default.shown_ms(), None, "no longer than a rollout's gap");
+    default.feed(&observation(13, Seen::Bad, 0));
+    assert_eq!(default.shown_ms(), Some(13_000));
+
+    let mut gap = Manifest::new(&[], &[condition(READY, 30)]);
+    let readings = [
+        (0, Seen::Bad),
+        (8, Seen::Ready),
+        (10, Seen::Bad),
+        (19, Seen::Bad),
+    ];
+    for (at_s, seen) in readings {
+        gap.feed(&observation(at_s, seen, 0));
+    }
+    assert_eq!(gap.shown_ms(), None, "a break starts the count anew");
 
     let mut own = Manifest::new(&[condition("deployment.shop.web.restarts >= 2", 0)], &[]);
     for (at_s, restarts) in [(0, 5), (10, 6), (20, 7)] {
