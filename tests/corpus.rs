@@ -305,3 +305,104 @@ fn filters_narrow_and_wrong_numbers_are_refused() {
     assert_eq!(code, 1);
     assert!(stderr.contains("breakage corpus list"), "{stderr}");
 }
+
+#[test]
+fn a_misspelt_filter_is_refused_with_what_may_have_been_meant() {
+    let folder = tempfile::tempdir().unwrap();
+    for (args, words) in [
+        (
+            &["list", "--category", "prob-misconfigured"][..],
+            "did you mean `probe-misconfigured`",
+        ),
+        (
+            &["search", "x", "--category", "nope"],
+            "breakage vocab list",
+        ),
+        (
+            &["search", "x", "--exclude-scenario", "nope"],
+            "breakage scenario list",
+        ),
+        (&["search", "x", "--pool-cap", "0"], "pool cap is 0"),
+        (
+            &["show", "seed-courier-key-removd"],
+            "did you mean `seed-courier-key-removed`",
+        ),
+    ] {
+        let (code, stdout, stderr) = corpus(folder.path(), args);
+        assert_eq!(code, 1, "{args:?}: {stdout}");
+        assert!(stderr.contains(words), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn an_import_says_what_it_does_not_know() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("in.jsonl");
+    let import = |contents: &str| {
+        fs::write(&file, contents).unwrap();
+        corpus(folder.path(), &["import", file.to_str().unwrap()])
+    };
+    let edited = |field: &str, value: &str| {
+        let mut entry: Value = serde_json::from_str(&line("one", "a cause")).unwrap();
+        entry[field] = value.into();
+        format!("\n{entry}\n")
+    };
+    for (contents, words) in [
+        (" \n".to_owned(), "holds no postmortem"),
+        (edited("recorded_at", "yesterday"), "RFC 3339"),
+        (edited("recorded_at", "2031-02-03 04:05Z"), "RFC 3339"),
+        (
+            edited("mechanism", "no-such-thing"),
+            "in.jsonl:2: postmortem one has the unknown mechanism",
+        ),
+    ] {
+        let (code, _, stderr) = import(&contents);
+        assert_eq!(code, 1, "{contents}");
+        assert!(stderr.contains(words), "{stderr}");
+        assert!(!folder.path().join("breakage.redb").exists());
+    }
+    let mut entry: Value = serde_json::from_str(&line("one", "a cause")).unwrap();
+    entry["postmortem"]["primary_category"] = "my-own-word".into();
+    let (code, _, stderr) = import(&entry.to_string());
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("my-own-word"), "{stderr}");
+    let list = ["list", "--category", "my-own-word", "--json"];
+    assert_eq!(json(folder.path(), &list)["count"], 1);
+}
+
+#[test]
+fn a_search_tells_how_many_are_near_and_how_many_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = |more: &[&str]| {
+        let args = [&["search", "the probe fails", "--max-distance", "2"], more].concat();
+        corpus(folder.path(), &args).2
+    };
+    let all = json(folder.path(), &["list", "--json"])["count"].to_string();
+    let expected = |shown: &str| format!("{all} of {all} postmortems within 2, {shown} (");
+    for (args, shown) in [
+        (&["--k", "0"][..], "none shown as k is 0"),
+        (&["--k", "2"], "the nearest 2 shown"),
+        (&["--k", "500"], "all shown"),
+    ] {
+        let note = note(args);
+        assert!(note.starts_with(&expected(shown)), "{note}");
+    }
+}
+
+#[test]
+fn lines_for_people_are_no_wider_than_tables_and_names_stay_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let seeds = json(folder.path(), &["list", "--json"]);
+    let list = ok(folder.path(), &["list"]);
+    let search = ok(folder.path(), &["search", "the probe fails", "--k", "40"]);
+    let mut texts = vec![list.clone(), search];
+    for entry in seeds["postmortems"].as_array().unwrap() {
+        let id = entry["id"].as_str().unwrap();
+        assert!(list.contains(id), "{id} was broken");
+        texts.push(ok(folder.path(), &["show", id]));
+    }
+    for line in texts.iter().flat_map(|text| text.lines()) {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    assert!(list.contains("incident-log") && list.contains("inconclusive"));
+}

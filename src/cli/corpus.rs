@@ -1,7 +1,9 @@
 //! `breakage corpus`: what the experience base holds and what it would serve.
 
+mod account;
 mod calibrate;
 mod destination;
+mod search;
 mod transfer;
 
 use std::collections::BTreeSet;
@@ -11,24 +13,21 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::{Subcommand, ValueEnum};
-use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
+use crate::cli::scenario::open_library;
 use crate::cli::{Context, printable};
 use crate::config::Workspace;
 use crate::embed::{BuiltIn, Embedder};
 use crate::experience::entry::{Entry, duplicates};
 use crate::experience::policy::Policy;
-use crate::experience::snapshot::{Hit, Snapshot};
 use crate::experience::{ExperienceError, Origin, Reader, seeds};
 use crate::ids::{CategoryId, PostmortemId, ScenarioId};
-use crate::record::{Exemplar, Outcome, Source};
+use crate::record::{Outcome, Source};
+use crate::scenario::near::did_you_mean;
 use crate::store::Store;
-
-/// Characters of a diagnosis in a search's answer: one line of a terminal.
-const DIAGNOSIS_CHARS: usize = 92;
 
 /// Past incidents that agents are shown: list, search, carry in and out.
 ///
@@ -204,7 +203,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         CorpusCommand::List(args) => list(context, args)?,
         CorpusCommand::Show(args) => show(context, args)?,
-        CorpusCommand::Search(args) => search(context, args)?,
+        CorpusCommand::Search(args) => search::run(context, args)?,
         CorpusCommand::Seed(args) => transfer::seed(context, args)?,
         CorpusCommand::Export(args) => transfer::export(context, args)?,
         CorpusCommand::Import(args) => transfer::import(context, args)?,
@@ -215,9 +214,11 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn list(context: &Context, args: &ListArgs) -> Result<(), Failure> {
-    let (entries, origin) = reader(context)?.entries().map_err(failed)?;
+    let reader = reader(context)?;
+    let (entries, origin) = reader.entries().map_err(failed)?;
     // Distance and number play no part in a list; the embedder only completes the policy.
     let policy = policy(&args.filter, BuiltIn::Lexical.embedder().as_ref());
+    check_filter(context, &policy, &reader)?;
     let doubles = duplicates(&entries);
     let shown: Vec<&Entry> = entries
         .iter()
@@ -228,8 +229,10 @@ fn list(context: &Context, args: &ListArgs) -> Result<(), Failure> {
             json!({"count": shown.len(), "origin": origin_name(origin), "postmortems": shown});
         return context.output.json(&all);
     }
-    let mut table =
-        Output::table_keeping(&["id", "outcome", "source", "category", "notes"], &[0, 3]);
+    let mut table = Output::table_keeping(
+        &["id", "outcome", "source", "category", "notes"],
+        &[0, 1, 2],
+    );
     for entry in &shown {
         let double = doubles.iter().find(|(id, _)| *id == entry.id);
         table.add_row([
@@ -270,187 +273,20 @@ fn list_notes(entry: &Entry, double_of: Option<&PostmortemId>) -> String {
 }
 
 fn show(context: &Context, args: &ShowArgs) -> Result<(), Failure> {
-    let id = PostmortemId::new(&args.id);
-    let Some(entry) = reader(context)?.entry(&id).map_err(failed)? else {
-        let unknown = anyhow!("there is no postmortem {:?}", args.id);
+    let (entries, _) = reader(context)?.entries().map_err(failed)?;
+    let Some(entry) = entries.iter().find(|entry| entry.id.as_str() == args.id) else {
+        let ids = entries.iter().map(|entry| entry.id.as_str());
+        let unknown = anyhow!(
+            "there is no postmortem {:?}{}",
+            args.id,
+            did_you_mean(&args.id, ids)
+        );
         return Err(Failure::input(unknown).hint("`breakage corpus list` shows the ids"));
     };
     if args.json {
-        return context.output.json(&entry);
+        return context.output.json(entry);
     }
-    context.output.print(&whole(&entry))
-}
-
-/// One postmortem as text.
-fn whole(entry: &Entry) -> String {
-    let account = &entry.postmortem;
-    let mut text = format!(
-        "{}\n  outcome     {}\n  source      {}\n  recorded    {}\n  category    {}\n",
-        entry.id,
-        outcome_name(entry.outcome),
-        source_name(entry.source),
-        printable::line(&entry.recorded_at),
-        printable::line(account.primary_category.as_str()),
-    );
-    let mut add = |label: &str, value: String| {
-        if !value.is_empty() {
-            text.push_str(&format!("  {label:<11} {}\n", printable::line(&value)));
-        }
-    };
-    let secondaries: Vec<&str> = account
-        .secondary_categories
-        .iter()
-        .map(CategoryId::as_str)
-        .collect();
-    add("secondary", secondaries.join(", "));
-    add("confidence", account.confidence.to_string());
-    let known = |id: Option<String>| id.unwrap_or_default();
-    add(
-        "mechanism",
-        known(entry.mechanism.as_ref().map(ToString::to_string)),
-    );
-    add(
-        "scenario",
-        known(entry.scenario_id.as_ref().map(ToString::to_string)),
-    );
-    add("run", known(entry.run_id.as_ref().map(ToString::to_string)));
-    if entry.quarantined {
-        add("quarantine", "kept, but not served".to_owned());
-    }
-    if entry.review {
-        add("review", "a person should look at it".to_owned());
-    }
-    text.push_str(&format!(
-        "\nDiagnosis\n  {}\n",
-        printable::block(&account.final_diagnosis)
-    ));
-    if !account.fix_applied.is_empty() {
-        text.push_str(&format!(
-            "\nFix\n  {}\n",
-            printable::block(&account.fix_applied)
-        ));
-    }
-    let actions = account.actions_taken.iter().map(|action| {
-        let reverted = match (&action.reverted, &action.revert_reason_mechanical) {
-            (true, Some(reason)) => format!(" [reverted: {reason}]"),
-            (true, None) => " [reverted]".to_owned(),
-            (false, _) => String::new(),
-        };
-        format!("{}  {}{reverted}", action.tool, action.input_summary)
-    });
-    for (heading, lines) in [
-        ("Actions", actions.collect::<Vec<String>>()),
-        ("What did not work", account.what_did_not_work.clone()),
-        ("Side effects", account.side_effects_observed.clone()),
-    ] {
-        if !lines.is_empty() {
-            text.push_str(&format!("\n{heading}\n"));
-        }
-        for line in lines {
-            text.push_str(&format!("  - {}\n", printable::line(&line)));
-        }
-    }
-    text
-}
-
-fn search(context: &Context, args: &SearchArgs) -> Result<(), Failure> {
-    let embedder = args.embedder.embedder.embedder();
-    let policy = Policy {
-        k: args.k,
-        max_distance: args
-            .max_distance
-            .unwrap_or_else(|| embedder.default_max_distance()),
-        pool_cap: args.pool_cap,
-        excluded_scenarios: args.exclude_scenario.iter().map(ScenarioId::new).collect(),
-        ..policy(&args.filter, embedder.as_ref())
-    };
-    policy.check().map_err(Failure::usage)?;
-    let snapshot = reader(context)?
-        .snapshot(embedder.as_ref())
-        .map_err(|error| not_embedded(error, args.embedder.embedder))?;
-    let hits = snapshot
-        .similar_to(embedder.as_ref(), &args.text, &policy)
-        .map_err(failed)?;
-    if args.json {
-        let results: Vec<Exemplar> = hits.iter().map(Hit::exemplar).collect();
-        return context.output.json(&Answer {
-            count: results.len(),
-            results,
-        });
-    }
-    if !hits.is_empty() {
-        let found: Vec<String> = hits.iter().map(found_text).collect();
-        context.output.print(&found.join("\n"))?;
-    }
-    let note = search_note(
-        &snapshot,
-        embedder.as_ref(),
-        &args.text,
-        &policy,
-        hits.len(),
-    )?;
-    context.output.note(&note);
-    Ok(())
-}
-
-/// What an agent receives for a text.
-#[derive(Serialize)]
-struct Answer {
-    count: usize,
-    results: Vec<Exemplar>,
-}
-
-/// A hit in two lines: what it is, what it says.
-fn found_text(hit: &Hit<'_>) -> String {
-    format!(
-        "{:.3}  {}  {}  {}\n       {}",
-        hit.distance,
-        hit.entry.id,
-        outcome_name(hit.entry.outcome),
-        printable::line(hit.entry.postmortem.primary_category.as_str()),
-        printable::short(&hit.entry.postmortem.final_diagnosis, DIAGNOSIS_CHARS),
-    )
-}
-
-/// What was searched, and how near the nearest was when nothing was near enough.
-fn search_note(
-    snapshot: &Snapshot,
-    embedder: &dyn Embedder,
-    text: &str,
-    policy: &Policy,
-    found: usize,
-) -> Result<String, Failure> {
-    let mut note = format!(
-        "{found} of {} postmortems within {} ({}, {})",
-        snapshot.eligible(policy),
-        policy.max_distance,
-        snapshot.embedder(),
-        origin_sentence(snapshot.origin()),
-    );
-    if !snapshot.without_vector().is_empty() {
-        note.push_str(&format!(
-            "; {} cannot be found until `breakage corpus reembed`",
-            snapshot.without_vector().len()
-        ));
-    }
-    if found == 0 {
-        let nearest = Policy {
-            k: 1,
-            max_distance: 2.0,
-            pool_cap: None,
-            ..policy.clone()
-        };
-        let hits = snapshot
-            .similar_to(embedder, text, &nearest)
-            .map_err(failed)?;
-        if let Some(hit) = hits.first() {
-            note.push_str(&format!(
-                "; the nearest is {} at {:.3}",
-                hit.entry.id, hit.distance
-            ));
-        }
-    }
-    Ok(note)
+    context.output.print(&account::of(entry))
 }
 
 fn policy(filter: &FilterArgs, embedder: &dyn Embedder) -> Policy {
@@ -464,6 +300,49 @@ fn policy(filter: &FilterArgs, embedder: &dyn Embedder) -> Policy {
         include_quarantined: filter.quarantined,
         ..Policy::default_for(embedder)
     }
+}
+
+/// Refuses categories and scenarios that nobody knows: a misspelt filter would quietly filter something else. What the
+/// postmortems themselves say counts as known, as they may come from another vocabulary.
+fn check_filter(context: &Context, policy: &Policy, reader: &Reader) -> Result<(), Failure> {
+    if policy.categories.is_empty() && policy.excluded_scenarios.is_empty() {
+        return Ok(());
+    }
+    let library = open_library(context)?;
+    let (entries, _) = reader.entries().map_err(failed)?;
+    let mut categories: BTreeSet<&str> = entries
+        .iter()
+        .map(|entry| entry.postmortem.primary_category.as_str())
+        .collect();
+    categories.extend(
+        library
+            .vocabulary()
+            .categories
+            .iter()
+            .map(|c| c.id.as_str()),
+    );
+    for category in &policy.categories {
+        known("category", category.as_str(), &categories, "vocab list")?;
+    }
+    let mut scenarios: BTreeSet<&str> = entries
+        .iter()
+        .filter_map(|entry| entry.scenario_id.as_ref())
+        .map(ScenarioId::as_str)
+        .collect();
+    scenarios.extend(library.scenarios().map(|scenario| scenario.id.as_str()));
+    for scenario in &policy.excluded_scenarios {
+        known("scenario", scenario.as_str(), &scenarios, "scenario list")?;
+    }
+    Ok(())
+}
+
+fn known(what: &str, id: &str, all: &BTreeSet<&str>, command: &str) -> Result<(), Failure> {
+    if all.contains(id) {
+        return Ok(());
+    }
+    let guess = did_you_mean(id, all.iter().copied());
+    let unknown = anyhow!("there is no {what} {id:?}{guess}");
+    Err(Failure::usage(unknown).hint(format!("`breakage {command}` shows them")))
 }
 
 fn workspace(context: &Context) -> Result<Workspace, Failure> {

@@ -94,6 +94,13 @@ impl Entry {
             text("run_id", run.as_str(), MAX_NAME_BYTES)?;
         }
         text("recorded_at", &self.recorded_at, MAX_NAME_BYTES)?;
+        if !is_rfc_3339(&self.recorded_at) {
+            return Err(Invalid::OutOfRange {
+                field: "recorded_at",
+                found: format!("{:?}", self.recorded_at),
+                expected: "a time as RFC 3339 writes it, such as 2031-02-03T04:05:06Z",
+            });
+        }
         check_postmortem(&self.postmortem)
     }
 }
@@ -229,6 +236,18 @@ fn fraction(field: &'static str, value: f64) -> Result<(), Invalid> {
             expected: "0 to 1",
         })
     }
+}
+
+/// A real date and time with seconds and an offset. The parser alone would take shorter forms as well.
+fn is_rfc_3339(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let Some(third_last) = bytes.len().checked_sub(3).and_then(|at| bytes.get(at)) else {
+        return false;
+    };
+    matches!(bytes.get(10), Some(b'T' | b't' | b' '))
+        && bytes.get(16) == Some(&b':')
+        && (value.ends_with(['Z', 'z']) || *third_last == b':')
+        && value.parse::<jiff::Timestamp>().is_ok()
 }
 
 fn text(field: &'static str, value: &str, limit: usize) -> Result<(), Invalid> {

@@ -19,7 +19,7 @@ pub struct Policy {
     pub k: usize,
     /// Cosine distance, 0 to 2, inclusive.
     pub max_distance: f64,
-    /// How many of the nearest are looked at before the distance is applied; `k` when not given.
+    /// How many of the nearest are looked at before the distance is applied, from 1 on; `k` when not given.
     pub pool_cap: Option<usize>,
     pub sources: BTreeSet<Source>,
     /// Primary categories.
@@ -32,6 +32,8 @@ pub struct Policy {
 pub enum PolicyError {
     #[error("k is {0}, at most {MAX_K} exemplars are served")]
     TooMany(usize),
+    #[error("the pool cap is 0, expected 1 or more; a k of 0 is what serves nothing")]
+    EmptyPool,
     #[error("the maximal distance is {0}, expected 0 to 2")]
     Distance(f64),
 }
@@ -61,6 +63,9 @@ impl Policy {
     pub fn check(&self) -> Result<(), PolicyError> {
         if self.k > MAX_K {
             return Err(PolicyError::TooMany(self.k));
+        }
+        if self.pool_cap == Some(0) {
+            return Err(PolicyError::EmptyPool);
         }
         if !(0.0..=2.0).contains(&self.max_distance) {
             return Err(PolicyError::Distance(self.max_distance));

@@ -1,5 +1,6 @@
 //! `breakage corpus seed|export|import|reembed`: postmortems in and out of a workspace.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
@@ -14,14 +15,22 @@ use crate::cli::corpus::{
 };
 use crate::cli::failure::Failure;
 use crate::cli::printable;
+use crate::cli::scenario::open_library;
 use crate::embed::BuiltIn;
 use crate::experience::entry::Entry;
 use crate::experience::learner::Learner;
 use crate::experience::transfer::{Imported, read_lines, write_lines};
 use crate::experience::{Origin, seeds};
+use crate::ids::{CategoryId, MechanismId};
+use crate::scenario::near::did_you_mean;
 
 /// An import is read whole; a hundred thousand postmortems of usual size are a third of this.
 const MAX_IMPORT_BYTES: u64 = 1 << 30;
+
+/// Characters of a list in a note; the rest is in the file.
+const NOTED_CHARS: usize = 400;
+
+const NOTHING_IMPORTED: &str = "nothing was imported";
 
 pub(super) fn seed(context: &Context, args: &SeedArgs) -> Result<(), Failure> {
     let workspace = workspace(context)?;
@@ -33,9 +42,70 @@ pub(super) fn seed(context: &Context, args: &SeedArgs) -> Result<(), Failure> {
 pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<(), Failure> {
     let text = read_import(&args.file).map_err(Failure::input)?;
     let entries = read_lines(&args.file.display().to_string(), &text)
-        .map_err(|error| Failure::input(error).hint("nothing was imported"))?;
+        .map_err(|error| Failure::input(error).hint(NOTHING_IMPORTED))?;
+    check_words(context, &args.file, &text, &entries)?;
     let imported = add(context, args.embedder.embedder, &entries)?;
     report(context, &imported, args.json)
+}
+
+/// Refuses an empty file and mechanisms off the closed list. Categories off the vocabulary are kept, as they may be an
+/// agent's own words, but the person is told.
+fn check_words(
+    context: &Context,
+    file: &Path,
+    text: &str,
+    entries: &[Entry],
+) -> Result<(), Failure> {
+    if entries.is_empty() {
+        let empty = anyhow!("{} holds no postmortem", file.display());
+        return Err(Failure::input(empty).hint(NOTHING_IMPORTED));
+    }
+    let library = open_library(context)?;
+    let vocabulary = library.vocabulary();
+    let mechanisms: BTreeSet<&str> = vocabulary
+        .mechanisms
+        .iter()
+        .map(|m| m.id.as_str())
+        .collect();
+    let categories: BTreeSet<&str> = vocabulary
+        .categories
+        .iter()
+        .map(|c| c.id.as_str())
+        .collect();
+    // Entries stand in the order of the lines that are not blank.
+    let lines = text
+        .lines()
+        .zip(1..)
+        .filter(|(line, _)| !line.trim().is_empty());
+    let mut strange: BTreeSet<&str> = BTreeSet::new();
+    for (entry, (_, line)) in entries.iter().zip(lines) {
+        let mechanism = entry.mechanism.as_ref().map(MechanismId::as_str);
+        if let Some(mechanism) = mechanism.filter(|id| !mechanisms.contains(id)) {
+            let guess = did_you_mean(mechanism, mechanisms.iter().copied());
+            let unknown = anyhow!(
+                "{}:{line}: postmortem {} has the unknown mechanism {mechanism:?}{guess}",
+                file.display(),
+                entry.id
+            );
+            return Err(Failure::input(unknown)
+                .hint("`breakage vocab list --mechanisms` shows them")
+                .hint(NOTHING_IMPORTED));
+        }
+        let said = &entry.postmortem;
+        let all = std::iter::once(&said.primary_category).chain(&said.secondary_categories);
+        strange.extend(
+            all.map(CategoryId::as_str)
+                .filter(|id| !categories.contains(id)),
+        );
+    }
+    if !strange.is_empty() {
+        let all: Vec<String> = strange.into_iter().map(printable::line).collect();
+        context.output.note(&format!(
+            "note: kept as written, though not in the vocabulary (`breakage vocab list`): {}",
+            printable::short(&all.join(", "), NOTED_CHARS)
+        ));
+    }
+    Ok(())
 }
 
 fn read_import(file: &Path) -> anyhow::Result<String> {

@@ -303,7 +303,7 @@ pub(super) fn mechanism(
                 .map(|mechanism| mechanism.id.as_str()),
         );
         let message = format!(
-            "unknown mechanism `{}`{guess}, expected one of the closed list (`breakage vocab list`)",
+            "unknown mechanism `{}`{guess}, expected one of the closed list (`breakage vocab list --mechanisms`)",
             excerpt(&id)
         );
         notes.problem(node.at, "mechanism", message);
