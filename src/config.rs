@@ -71,7 +71,7 @@ impl Workspace {
 
     /// The store, or nothing when the workspace has none: for commands that only read.
     pub fn existing_store(&self) -> Result<Option<Store>, StoreError> {
-        match Store::open(&self.store_path()) {
+        match Store::open_for_reading(&self.store_path()) {
             Ok(store) => Ok(Some(store)),
             Err(StoreError::Missing { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -17,7 +17,7 @@ use crate::embed::{EmbedError, Embedder};
 use crate::experience::entry::{Entry, Invalid};
 use crate::experience::snapshot::Snapshot;
 use crate::ids::{EmbedderId, PostmortemId};
-use crate::store::{Store, StoreError};
+use crate::store::{MENDING, Store, StoreError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ExperienceError {
@@ -29,8 +29,18 @@ pub enum ExperienceError {
         #[source]
         source: Invalid,
     },
-    #[error("postmortem {id} of the store is unreadable")]
+    #[error(
+        "postmortem {id} in {store} is unreadable; if a newer breakage wrote it, use that one, else {MENDING}"
+    )]
     Unreadable {
+        id: PostmortemId,
+        /// The file.
+        store: String,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error("postmortem {id} has no JSON form")]
+    Unwritable {
         id: PostmortemId,
         #[source]
         source: serde_json::Error,
@@ -112,12 +122,16 @@ fn stored_entries(store: &Store) -> Result<Vec<Entry>, ExperienceError> {
     store
         .postmortems()?
         .into_iter()
-        .map(|(id, json)| decode(id, &json))
+        .map(|(id, json)| decode(store, id, &json))
         .collect()
 }
 
-fn decode(id: PostmortemId, json: &str) -> Result<Entry, ExperienceError> {
-    serde_json::from_str(json).map_err(|source| ExperienceError::Unreadable { id, source })
+fn decode(store: &Store, id: PostmortemId, json: &str) -> Result<Entry, ExperienceError> {
+    serde_json::from_str(json).map_err(|source| ExperienceError::Unreadable {
+        id,
+        store: store.name(),
+        source,
+    })
 }
 
 /// Vectors of the entries that can be embedded.

@@ -11,12 +11,12 @@ mod tables;
 
 use std::path::{Path, PathBuf};
 
-use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+use redb::{Database, ReadOnlyDatabase, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use crate::store::batch::{Batch, Kept};
-pub use crate::store::error::StoreError;
+pub use crate::store::error::{MENDING, StoreError};
 
 use crate::ids::{EmbedderId, PostmortemId, RunId};
 use crate::record::Record;
@@ -33,9 +33,15 @@ pub const STORE_FORMAT: u32 = 1;
 
 /// An open store. One process owns it; threads share it by reference.
 pub struct Store {
-    database: Database,
+    access: Access,
     /// Nothing for a store in memory.
     path: Option<PathBuf>,
+}
+
+/// What may be done with the file.
+enum Access {
+    All(Database),
+    Reading(ReadOnlyDatabase),
 }
 
 impl Store {
@@ -43,7 +49,22 @@ impl Store {
     pub fn open(path: &Path) -> Result<Store, StoreError> {
         let database = open::existing(path)?;
         Ok(Store {
-            database,
+            access: Access::All(database),
+            path: Some(path.to_owned()),
+        })
+    }
+
+    /// As [`Store::open`], for reading only where the file may not be written. Writes to it then fail.
+    pub fn open_for_reading(path: &Path) -> Result<Store, StoreError> {
+        match Store::open(path) {
+            Err(StoreError::ReadOnly { .. }) => Store::open_read_only(path),
+            other => other,
+        }
+    }
+
+    fn open_read_only(path: &Path) -> Result<Store, StoreError> {
+        Ok(Store {
+            access: Access::Reading(open::read_only(path)?),
             path: Some(path.to_owned()),
         })
     }
@@ -53,13 +74,15 @@ impl Store {
         if !open::something_is_at(path)? {
             open::create(path)?;
         }
-        Store::open(path)
+        let store = Store::open(path)?;
+        open::remove_leftovers(path);
+        Ok(store)
     }
 
     /// A store that ends with the process.
     pub fn in_memory() -> Result<Store, StoreError> {
         Ok(Store {
-            database: open::in_memory()?,
+            access: Access::All(open::in_memory()?),
             path: None,
         })
     }
@@ -93,7 +116,7 @@ impl Store {
             .open_table(RECORDS)
             .map_err(|e| read_failed("records", e))?;
         let text = records.get(order).map_err(|e| read_failed("records", e))?;
-        text.map(|text| decode("records", run.as_str(), text.value()))
+        text.map(|text| self.decode("records", run.as_str(), text.value()))
             .transpose()
     }
 
@@ -106,7 +129,7 @@ impl Store {
         let rows = table.iter().map_err(|e| read_failed("records", e))?;
         rows.map(|row| {
             let (order, text) = row.map_err(|e| read_failed("records", e))?;
-            decode("records", &order.value().to_string(), text.value())
+            self.decode("records", &order.value().to_string(), text.value())
         })
         .collect()
     }
@@ -122,7 +145,7 @@ impl Store {
     pub fn journal<T: DeserializeOwned>(&self) -> Result<Vec<(String, T)>, StoreError> {
         self.texts(JOURNAL, "journal")?
             .into_iter()
-            .map(|(id, text)| decode("journal", &id, &text).map(|entry| (id, entry)))
+            .map(|(id, text)| self.decode("journal", &id, &text).map(|entry| (id, entry)))
             .collect()
     }
 
@@ -177,7 +200,7 @@ impl Store {
 
     pub fn qualification<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, StoreError> {
         self.text(QUALIFICATIONS, "qualifications", key)?
-            .map(|text| decode("qualifications", key, &text))
+            .map(|text| self.decode("qualifications", key, &text))
             .transpose()
     }
 
@@ -224,6 +247,7 @@ impl Store {
                 break;
             }
             let vector = tables::floats(bytes.value()).ok_or_else(|| StoreError::Unreadable {
+                store: self.name(),
                 table: "vectors",
                 key: id.to_owned(),
                 source: "its length is not a multiple of four bytes".into(),
@@ -235,13 +259,42 @@ impl Store {
 
     /// Commits everything in the batch, or nothing of it. Answers one [`Kept`] per record, in order.
     pub fn write(&self, batch: &Batch) -> Result<Vec<Kept>, StoreError> {
-        batch.commit(&self.database)
+        match (&self.access, &self.path) {
+            (Access::All(database), _) => batch.commit(database),
+            (Access::Reading(_), path) => Err(StoreError::ReadOnly {
+                path: path.clone().unwrap_or_default(),
+            }),
+        }
+    }
+
+    /// The file, for messages.
+    pub fn name(&self) -> String {
+        match &self.path {
+            Some(path) => path.display().to_string(),
+            None => "the store in memory".to_owned(),
+        }
+    }
+
+    fn decode<T: DeserializeOwned>(
+        &self,
+        table: &'static str,
+        key: &str,
+        text: &str,
+    ) -> Result<T, StoreError> {
+        serde_json::from_str(text).map_err(|source| StoreError::Unreadable {
+            store: self.name(),
+            table,
+            key: key.to_owned(),
+            source: Box::new(source),
+        })
     }
 
     fn begin_read(&self) -> Result<redb::ReadTransaction, StoreError> {
-        self.database
-            .begin_read()
-            .map_err(|e| read_failed("a transaction", e))
+        match &self.access {
+            Access::All(database) => database.begin_read(),
+            Access::Reading(database) => database.begin_read(),
+        }
+        .map_err(|e| read_failed("a transaction", e))
     }
 
     fn text(
@@ -280,18 +333,6 @@ impl Store {
         }
         Ok(known)
     }
-}
-
-fn decode<T: DeserializeOwned>(
-    table: &'static str,
-    key: &str,
-    text: &str,
-) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|source| StoreError::Unreadable {
-        table,
-        key: key.to_owned(),
-        source: Box::new(source),
-    })
 }
 
 #[cfg(test)]

@@ -229,21 +229,7 @@ fn list(context: &Context, args: &ListArgs) -> Result<(), Failure> {
             json!({"count": shown.len(), "origin": origin_name(origin), "postmortems": shown});
         return context.output.json(&all);
     }
-    let mut table = Output::table_keeping(
-        &["id", "outcome", "source", "category", "notes"],
-        &[0, 1, 2],
-    );
-    for entry in &shown {
-        let double = doubles.iter().find(|(id, _)| *id == entry.id);
-        table.add_row([
-            entry.id.to_string(),
-            outcome_name(entry.outcome).to_owned(),
-            source_name(entry.source).to_owned(),
-            printable::line(entry.postmortem.primary_category.as_str()),
-            list_notes(entry, double.map(|(_, first)| first)),
-        ]);
-    }
-    context.output.print(&table.to_string())?;
+    context.output.print(&table_of(&shown, &doubles))?;
     let hidden = entries.len() - shown.len();
     let rest = match hidden {
         0 => String::new(),
@@ -255,6 +241,36 @@ fn list(context: &Context, args: &ListArgs) -> Result<(), Failure> {
         origin_sentence(origin)
     ));
     Ok(())
+}
+
+/// One entry a line; notes have a column only when there are any, so that categories have room.
+fn table_of(shown: &[&Entry], doubles: &[(PostmortemId, PostmortemId)]) -> String {
+    let notes: Vec<String> = shown
+        .iter()
+        .map(|entry| {
+            let double = doubles.iter().find(|(id, _)| *id == entry.id);
+            list_notes(entry, double.map(|(_, first)| first))
+        })
+        .collect();
+    let mut headings = vec!["id", "outcome", "source", "category"];
+    let noted = notes.iter().any(|notes| !notes.is_empty());
+    if noted {
+        headings.push("notes");
+    }
+    let mut table = Output::table_keeping(&headings, &[0, 1, 2]);
+    for (entry, notes) in shown.iter().zip(notes) {
+        let mut row = vec![
+            entry.id.to_string(),
+            outcome_name(entry.outcome).to_owned(),
+            source_name(entry.source).to_owned(),
+            printable::line(entry.postmortem.primary_category.as_str()),
+        ];
+        if noted {
+            row.push(notes);
+        }
+        table.add_row(row);
+    }
+    table.to_string()
 }
 
 /// What sets an entry apart from the others.

@@ -70,7 +70,7 @@ impl Learner {
     pub fn learn_into(&self, lesson: Lesson, batch: &mut Batch) -> Result<Learnt, ExperienceError> {
         let id = entry::derived_id(&lesson.postmortem, lesson.outcome, lesson.source);
         let known = match self.store.postmortem(&id)? {
-            Some(json) => Some(decode(id.clone(), &json)?),
+            Some(json) => Some(decode(&self.store, id.clone(), &json)?),
             None => None,
         };
         if let Some(mut known) = known {
@@ -148,7 +148,7 @@ fn put(entry: &Entry, batch: &mut Batch) -> Result<(), ExperienceError> {
         id: entry.id.clone(),
         source,
     })?;
-    let json = serde_json::to_string(entry).map_err(|source| ExperienceError::Unreadable {
+    let json = serde_json::to_string(entry).map_err(|source| ExperienceError::Unwritable {
         id: entry.id.clone(),
         source,
     })?;

@@ -55,7 +55,7 @@ pub fn write_lines(entries: &[Entry]) -> Result<String, ExperienceError> {
     entries.sort_by(|a, b| a.id.cmp(&b.id));
     let mut text = String::new();
     for entry in entries {
-        let line = serde_json::to_string(entry).map_err(|source| ExperienceError::Unreadable {
+        let line = serde_json::to_string(entry).map_err(|source| ExperienceError::Unwritable {
             id: entry.id.clone(),
             source,
         })?;
@@ -172,7 +172,9 @@ impl Learner {
     fn known(&self, entry: &Entry) -> Result<bool, ExperienceError> {
         match self.store.postmortem(&entry.id)? {
             None => Ok(false),
-            Some(json) if super::decode(entry.id.clone(), &json)? == *entry => Ok(true),
+            Some(json) if super::decode(&self.store, entry.id.clone(), &json)? == *entry => {
+                Ok(true)
+            }
             Some(_) => Err(ExperienceError::Conflict {
                 id: entry.id.clone(),
             }),

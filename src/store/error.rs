@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
+/// What to do about a store that does not hold what it should.
+pub const MENDING: &str = "set the file aside (rename it) or restore a copy";
+
 /// A failure of the store. "Empty" and "could not be opened" are never the same answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -54,8 +57,12 @@ pub enum StoreError {
         source: Cause,
     },
     /// A row that is there but does not hold what it should.
-    #[error("row {key:?} of the store's table {table} is unreadable")]
+    #[error(
+        "row {key:?} of table {table} in {store} is unreadable; if a newer breakage wrote it, use that one, else {MENDING}"
+    )]
     Unreadable {
+        /// The file.
+        store: String,
         table: &'static str,
         key: String,
         #[source]

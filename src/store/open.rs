@@ -3,12 +3,15 @@
 //! A new file is built under another name and moved into place, so that a process killed while creating it leaves
 //! either nothing or a complete store.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirEntry, File, OpenOptions};
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use redb::{Builder, Database, DatabaseError, ReadableDatabase, StorageError, TableError};
+use redb::{
+    Builder, Database, DatabaseError, ReadOnlyDatabase, ReadableDatabase, StorageError, TableError,
+};
 
 use crate::store::STORE_FORMAT;
 use crate::store::batch::begin_write;
@@ -23,6 +26,12 @@ const MAGIC: &[u8] = b"redb";
 /// Memory for cached pages. The library's own default of 1 GiB suits servers, not a command that lives for a second.
 const CACHE_BYTES: usize = 64 << 20;
 
+/// How the names of stores that are being made begin.
+const DRAFT_PREFIX: &str = ".breakage-new-";
+
+/// A store is made within milliseconds; a draft untouched for this long belongs to nobody.
+const DRAFT_AGE: Duration = Duration::from_secs(60);
+
 /// Whether the path names anything at all, readable or not.
 pub(super) fn something_is_at(path: &Path) -> Result<bool, StoreError> {
     match std::fs::symlink_metadata(path) {
@@ -34,8 +43,11 @@ pub(super) fn something_is_at(path: &Path) -> Result<bool, StoreError> {
 
 pub(super) fn existing(path: &Path) -> Result<Database, StoreError> {
     look_at(path)?;
-    // The library may panic on a file that was altered behind its back; to us that is one more damaged file.
-    let opened = catch_unwind(AssertUnwindSafe(|| {
+    OpenOptions::new()
+        .write(true)
+        .open(path)
+        .map_err(|e| io(path, e))?;
+    unless_damaged(path, || {
         // Reading comes first because opening for writing changes the file, and it may be another program's. A file
         // that a crash left in need of repair cannot be read yet; it is checked after the repair.
         match builder().open_read_only(path) {
@@ -46,8 +58,27 @@ pub(super) fn existing(path: &Path) -> Result<Database, StoreError> {
         let database = builder().open(path).map_err(|e| refused(path, e))?;
         check_format(path, &database)?;
         Ok(database)
-    }));
-    opened.unwrap_or_else(|_| {
+    })
+}
+
+/// Without writing a byte. A file in need of repair cannot be opened so.
+pub(super) fn read_only(path: &Path) -> Result<ReadOnlyDatabase, StoreError> {
+    look_at(path)?;
+    unless_damaged(path, || match builder().open_read_only(path) {
+        Ok(database) => check_format(path, &database).map(|()| database),
+        Err(DatabaseError::RepairAborted) => Err(StoreError::ReadOnly {
+            path: path.to_owned(),
+        }),
+        Err(error) => Err(refused(path, error)),
+    })
+}
+
+/// The library may panic on a file that was altered behind its back; to us that is one more damaged file.
+fn unless_damaged<T>(
+    path: &Path,
+    open: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| {
         Err(StoreError::Damaged {
             path: path.to_owned(),
             source: "its pages contradict each other".into(),
@@ -56,14 +87,11 @@ pub(super) fn existing(path: &Path) -> Result<Database, StoreError> {
 }
 
 pub(super) fn create(path: &Path) -> Result<(), StoreError> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     std::fs::create_dir_all(folder).map_err(|e| io(folder, e))?;
     // Created with mode 0600 on Unix: the journal holds the old values of secrets.
     let draft = tempfile::Builder::new()
-        .prefix(".breakage-new-")
+        .prefix(DRAFT_PREFIX)
         .tempfile_in(folder)
         .map_err(|e| io(folder, e))?;
     let database = builder()
@@ -79,6 +107,39 @@ pub(super) fn create(path: &Path) -> Result<(), StoreError> {
         // Somebody else was faster; theirs is opened and checked like any other.
         Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(io(path, error.error)),
+    }
+}
+
+/// Removes drafts beside an open store that killed processes left. One that is young or held by a process stays, and
+/// what cannot be removed stays too: it is litter and no reason to fail.
+pub(super) fn remove_leftovers(path: &Path) {
+    // Opening has just touched the store, so that its time is the file system's "now".
+    let opened = std::fs::metadata(path).and_then(|metadata| metadata.modified());
+    let (Ok(opened), Ok(entries)) = (opened, std::fs::read_dir(folder_of(path))) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_draft = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(DRAFT_PREFIX));
+        if is_draft && is_abandoned(&entry, opened).unwrap_or(false) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn is_abandoned(entry: &DirEntry, now: SystemTime) -> std::io::Result<bool> {
+    // Of the name itself: a link is none of ours.
+    let metadata = entry.metadata()?;
+    let old = metadata.modified()? + DRAFT_AGE < now;
+    Ok(metadata.is_file() && old && File::open(entry.path())?.try_lock().is_ok())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 

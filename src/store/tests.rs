@@ -22,6 +22,13 @@ fn record(run: &str, ran_at: &str) -> Record {
     .unwrap()
 }
 
+fn database(store: &Store) -> &Database {
+    match &store.access {
+        Access::All(database) => database,
+        Access::Reading(_) => panic!("opened for reading only"),
+    }
+}
+
 #[test]
 fn records_come_back_in_order_and_by_run() {
     let store = Store::in_memory().unwrap();
@@ -75,7 +82,7 @@ fn a_write_that_was_not_committed_leaves_nothing() {
     let path = folder.path().join(STORE_FILE);
     let store = Store::open_or_create(&path).unwrap();
     store.journal_put("kept", &1).unwrap();
-    let txn = batch::begin_write(&store.database).unwrap();
+    let txn = batch::begin_write(database(&store)).unwrap();
     txn.open_table(JOURNAL)
         .unwrap()
         .insert("lost", "2")
@@ -216,7 +223,7 @@ fn another_format_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(STORE_FILE);
     let store = Store::open_or_create(&path).unwrap();
-    let txn = batch::begin_write(&store.database).unwrap();
+    let txn = batch::begin_write(database(&store)).unwrap();
     txn.open_table(tables::META)
         .unwrap()
         .insert("format", "99")
@@ -254,4 +261,64 @@ fn a_cut_or_scribbled_file_is_damaged_and_never_replaced() {
 fn the_store_may_be_shared_by_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Store>();
+}
+
+#[test]
+fn a_row_that_cannot_be_read_is_named_with_its_file_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(STORE_FILE);
+    let store = Store::open_or_create(&path).unwrap();
+    store
+        .journal_put("run-1", &json!({"no": "number"}))
+        .unwrap();
+    let text = store.journal::<u8>().unwrap_err().to_string();
+    for part in [
+        path.to_str().unwrap(),
+        "run-1",
+        "journal",
+        "set the file aside",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn a_file_that_may_only_be_read_is_read_and_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(STORE_FILE);
+    let store = Store::open_or_create(&path).unwrap();
+    store.put_record(&record("a", "t")).unwrap();
+    drop(store);
+    let before = fs::read(&path).unwrap();
+    let reading = Store::open_read_only(&path).unwrap();
+    assert_eq!(reading.records().unwrap().len(), 1);
+    let refused = reading.put_record(&record("b", "t"));
+    assert!(matches!(refused, Err(StoreError::ReadOnly { .. })));
+    drop(reading);
+    assert!(fs::read(&path).unwrap() == before);
+}
+
+#[test]
+fn drafts_of_killed_processes_are_removed_and_living_ones_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let long_ago = std::time::SystemTime::UNIX_EPOCH;
+    let mut held = None;
+    for name in [".breakage-new-dead", ".breakage-new-held", "other"] {
+        let file = fs::File::create(at(name)).unwrap();
+        file.set_modified(long_ago).unwrap();
+        if name.ends_with("held") {
+            file.try_lock().unwrap();
+            held = Some(file);
+        }
+    }
+    fs::write(at(".breakage-new-young"), "").unwrap();
+    drop(Store::open_or_create(&at(STORE_FILE)).unwrap());
+    assert!(!at(".breakage-new-dead").exists());
+    for name in [".breakage-new-held", ".breakage-new-young", "other"] {
+        assert!(at(name).exists(), "{name}");
+    }
+    drop(held);
+    drop(Store::open_or_create(&at(STORE_FILE)).unwrap());
+    assert!(!at(".breakage-new-held").exists());
 }
