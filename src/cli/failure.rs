@@ -10,7 +10,7 @@ pub const BELOW_THRESHOLD: u8 = 2;
 pub const INVALID_RUNS: u8 = 3;
 /// A defect of this program.
 pub const INTERNAL: u8 = 70;
-/// Interrupted by Ctrl-C, after undoing.
+/// Interrupted by Ctrl-C or SIGTERM, after undoing.
 pub const INTERRUPTED: u8 = 130;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

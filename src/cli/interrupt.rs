@@ -1,4 +1,4 @@
-//! Ctrl-C: the first asks to undo and stop, the second ends at once.
+//! Ctrl-C and SIGTERM: the first asks to undo and stop, the second ends at once.
 
 use tokio::sync::watch;
 
@@ -14,16 +14,55 @@ pub fn listen(stop: watch::Sender<bool>) {
             return;
         };
         runtime.block_on(async {
-            if tokio::signal::ctrl_c().await.is_err() {
+            let Ok(mut signals) = Signals::new() else {
                 // Without a handler the system's own way of ending applies; nothing else can be done here.
-                std::future::pending::<()>().await;
-            }
+                return;
+            };
+            signals.next().await;
             anstream::eprintln!("interrupted: undoing the fault; once more to end at once");
             stop.send_replace(true);
-            if tokio::signal::ctrl_c().await.is_ok() {
-                anstream::eprintln!("ended; what was left of the embedded cluster ended with it");
-                std::process::exit(i32::from(INTERRUPTED));
-            }
+            signals.next().await;
+            anstream::eprintln!("ended; what was left of the embedded cluster ended with it");
+            std::process::exit(i32::from(INTERRUPTED));
         });
     });
+}
+
+/// What asks a process to end: Ctrl-C everywhere, on Unix also SIGTERM, which a job's time limit sends.
+struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {})
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
 }

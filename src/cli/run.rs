@@ -4,7 +4,7 @@ pub(in crate::cli) mod account;
 mod dry_run;
 mod repetitions;
 
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,10 +12,11 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use crate::agent::{self, BUILT_IN};
-use crate::cli::failure::{Failure, INTERRUPTED, INVALID_RUNS};
+use crate::cli::failure::{BELOW_THRESHOLD, Failure, INTERRUPTED, INVALID_RUNS};
 use crate::cli::{Context, interrupt};
-use crate::cluster::fixture::Fixtures;
+use crate::cluster::fixture::{self, Fixtures};
 use crate::config::Workspace;
+use crate::detect::expression::Needs;
 use crate::embed::{BuiltIn, Embedder};
 use crate::experience::entry::Entry;
 use crate::experience::learner::Learner;
@@ -31,12 +32,21 @@ use crate::run::summary::Summary;
 use crate::run::{Finished, Setting};
 use crate::scenario::library::{DEFAULT_RUBRIC, Library};
 use crate::scenario::model::Scenario;
+use crate::scenario::near;
 use crate::store::Store;
+
+/// Repetitions of one command; more would fill a store that nobody can read any more.
+const MAX_REPS: u64 = 100_000;
+/// Threads; more than any machine has cores for.
+const MAX_JOBS: i64 = 1024;
+/// A mean of points is exact to a millionth; what a sum of decimals adds is no shortfall.
+const ROUNDING: f64 = 1e-9;
 
 /// Take a scenario through one whole run on the embedded cluster and keep a scored record
 ///
 /// The cluster is made for the run, inside this process and in its own time: a run of ten minutes takes a moment, and
-/// the same seed gives the same run. Wall time goes to stderr.
+/// the same seed gives the same run. Wall time goes to stderr. The agent may look up past incidents; what earlier runs
+/// of this very scenario left is not served to it, unless --same-scenario asks for that.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   breakage run secret-missing-key-advocate
@@ -50,22 +60,32 @@ pub struct Args {
     #[arg(long, default_value = "rules", value_parser = agent_names())]
     pub agent: String,
     /// Everything random derives from it; repetitions count up from it
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
     pub seed: u64,
-    /// How many runs, each on a cluster of its own
-    #[arg(long, default_value = "1", value_name = "N")]
-    pub reps: NonZeroU64,
-    /// Runs at the same time [default: one per core]
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<NonZeroUsize>,
+    /// How many runs, 1 to 100000, each on a cluster of its own
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u64).range(1..=MAX_REPS))]
+    pub reps: u64,
+    /// Runs at the same time, 1 to 1024 [default: one per core]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u16).range(1..=MAX_JOBS))]
+    pub jobs: Option<u16>,
     /// The rubric to score under: v0.1, article, or one of the workspace
     #[arg(long, default_value = DEFAULT_RUBRIC)]
     pub rubric: String,
-    /// Serve this run's postmortem to later runs (else it is kept in quarantine)
+    /// Serve this run's postmortem to later runs of other scenarios (else it is kept in quarantine)
     #[arg(long)]
     pub learn: bool,
+    /// Exit with code 2 when the mean total of the scored and timed-out runs is below this, 0 to 1
+    #[arg(long, value_name = "SCORE", allow_negative_numbers = true, value_parser = threshold)]
+    pub fail_under: Option<f64>,
     /// Show what would be changed and how it would be undone; change nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["reps", "jobs", "learn", "fail_under"])]
     pub dry_run: bool,
     /// Print one JSON object per run
     #[arg(long)]
@@ -79,7 +99,7 @@ pub struct Args {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Retrieval of past incidents")]
 pub struct RetrievalArgs {
-    /// Past incidents per question
+    /// Past incidents per question [default: 3]
     #[arg(long, value_name = "N")]
     pub k: Option<usize>,
     /// Largest cosine distance [default: the embedder's]
@@ -97,8 +117,11 @@ pub struct RetrievalArgs {
     )]
     pub embedder: BuiltIn,
     /// Serve nothing
-    #[arg(long, conflicts_with_all = ["k", "max_distance", "pool_cap"])]
+    #[arg(long, conflicts_with_all = ["k", "max_distance", "pool_cap", "same_scenario"])]
     pub no_retrieval: bool,
+    /// Serve also what earlier runs of the same scenario learned: the agent may be handed its own solution
+    #[arg(long)]
+    pub same_scenario: bool,
 }
 
 fn agent_names() -> clap::builder::PossibleValuesParser {
@@ -107,6 +130,16 @@ fn agent_names() -> clap::builder::PossibleValuesParser {
         .map(|(name, help)| clap::builder::PossibleValue::new(*name).help(*help))
         .collect::<Vec<_>>()
         .into()
+}
+
+/// A total to stay above, 0 to 1.
+fn threshold(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1.0).contains(&number) {
+        Ok(number)
+    } else {
+        Err("a score is between 0 and 1".to_owned())
+    }
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
@@ -125,6 +158,16 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     }
     let scenario = Arc::new(loaded.scenario);
     refuse_unavailable(&scenario)?;
+    refuse_unknown_fixture(&fixtures, &scenario)?;
+    refuse_unanswerable(&scenario)?;
+    if args.seed.checked_add(args.reps - 1).is_none() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "--seed {} leaves no room for --reps {}: seeds count up to {}",
+            args.seed,
+            args.reps,
+            u64::MAX
+        )));
+    }
     if args.dry_run {
         return dry_run::run(context, args, &fixtures, &scenario);
     }
@@ -134,6 +177,10 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     interrupt::listen(stop);
     let seeds = seeds::of_workspace(workspace.folder()).map_err(Failure::input)?;
     let mut setting = setting(context, args, &library, &seeds, store, interrupted)?;
+    if !args.retrieval.same_scenario {
+        let excluded = &mut setting.policy.excluded_scenarios;
+        excluded.insert(scenario.id.clone());
+    }
     setting.fixtures = Arc::new(fixtures);
     run_all(context, args, &setting, scenario)
 }
@@ -163,6 +210,44 @@ fn refuse_unavailable(scenario: &Scenario) -> Result<(), Failure> {
         injector.type_name()
     ))
     .hint("breakage scenario list shows which scenarios run"))
+}
+
+fn refuse_unknown_fixture(fixtures: &Fixtures, scenario: &Scenario) -> Result<(), Failure> {
+    let known: Vec<String> = fixture::known()
+        .map(|(id, _)| id.to_string())
+        .chain(fixtures.overrides().map(ToString::to_string))
+        .collect();
+    for id in &scenario.fixture {
+        if let Err(error) = fixtures.load(std::slice::from_ref(id)) {
+            let failure = Failure::input(error);
+            let near = near::near(id.as_str(), known.iter().map(String::as_str));
+            return Err(match near.first() {
+                Some(meant) => failure.hint(format!("did you mean fixture {meant}?")),
+                None => failure,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Conditions that ask for what the embedded cluster does not have, and may not be skipped.
+fn refuse_unanswerable(scenario: &Scenario) -> Result<(), Failure> {
+    let detector = &scenario.detector;
+    let conditions = detector.fixed_when.iter();
+    let mut conditions = conditions
+        .chain(&detector.regressed_when)
+        .chain(&scenario.manifest_when);
+    let unanswerable = conditions.find(|condition| {
+        Needs::of([&condition.expression]).prometheus && !condition.skip_if_unevaluable
+    });
+    unanswerable.map_or(Ok(()), |condition| {
+        Err(Failure::input(anyhow::anyhow!(
+            "scenario {} asks Prometheus, which the embedded cluster does not have: {}",
+            scenario.id,
+            condition.text
+        ))
+        .hint("give the condition skip_if_unevaluable: true, or ask for what the cluster itself tells"))
+    })
 }
 
 fn tell_recovered(context: &Context, store: &Store) -> Result<(), Failure> {
@@ -280,11 +365,8 @@ fn run_all(
         // Qualification records come with the experiments; until then no run can claim one.
         qualified: false,
         base: Seed(args.seed),
-        count: args.reps.get(),
-        jobs: args
-            .jobs
-            .or_else(|| std::thread::available_parallelism().ok())
-            .map_or(1, NonZeroUsize::get),
+        count: args.reps,
+        jobs: args.jobs.map_or_else(cores, usize::from),
         agent: &make,
     };
     let started = Instant::now();
@@ -296,8 +378,19 @@ fn run_all(
     printer.finish(started.elapsed())
 }
 
-/// The exit code of runs: interrupted over invalid over done.
-fn exit_code(finished: &[Finished]) -> ExitCode {
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// The mean total of the runs that have a score.
+fn mean_total(finished: &[Finished]) -> Option<f64> {
+    let scores = finished.iter().filter_map(|one| one.score.as_ref());
+    let totals: Vec<f64> = scores.map(|score| score.total.as_f64()).collect();
+    (!totals.is_empty()).then(|| totals.iter().sum::<f64>() / totals.len() as f64)
+}
+
+/// The exit code of runs: interrupted over invalid over below the threshold over done.
+fn exit_code(finished: &[Finished], fail_under: Option<f64>) -> ExitCode {
     let codes = || {
         finished.iter().filter_map(|one| match &one.record.state {
             RunState::FrameworkError { code, .. } => Some(*code),
@@ -308,6 +401,10 @@ fn exit_code(finished: &[Finished]) -> ExitCode {
         ExitCode::from(INTERRUPTED)
     } else if codes().next().is_some() {
         ExitCode::from(INVALID_RUNS)
+    } else if let (Some(wanted), Some(mean)) = (fail_under, mean_total(finished))
+        && mean + ROUNDING < wanted
+    {
+        ExitCode::from(BELOW_THRESHOLD)
     } else {
         ExitCode::SUCCESS
     }

@@ -32,7 +32,7 @@ pub struct Summary<'a> {
     pub score: Option<&'a Score>,
     pub hypotheses: &'a [Hypothesis],
     pub postmortem: Option<&'a Postmortem>,
-    pub actions: &'a [Action],
+    pub actions: Vec<ShownAction<'a>>,
     pub stages: &'a [StageEntry],
     pub undo: Undo<'a>,
     pub state_hash_before: Option<&'a str>,
@@ -57,9 +57,45 @@ pub struct Detector<'a> {
 #[derive(Clone, Debug, Serialize)]
 pub struct Retrieval<'a> {
     pub k: usize,
+    /// Scenarios whose postmortems were not served, as a rule the run's own.
+    pub excluded_scenarios: &'a [ScenarioId],
     /// Ids served, in the order in which they first were.
     pub consulted: Vec<&'a PostmortemId>,
     pub used: &'a [PostmortemId],
+}
+
+/// An observed request, with its reversibility as a decimal from 0 to 1.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShownAction<'a> {
+    at_ms: u64,
+    tool: &'a str,
+    verb: &'a str,
+    resource: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+    tier: u8,
+    reversibility: f64,
+    status: u16,
+    changed_something: bool,
+    summary: &'a str,
+}
+
+impl<'a> ShownAction<'a> {
+    fn of(action: &'a Action) -> ShownAction<'a> {
+        ShownAction {
+            at_ms: action.at_ms,
+            tool: &action.tool,
+            verb: &action.verb,
+            resource: &action.resource,
+            namespace: &action.namespace,
+            name: &action.name,
+            tier: action.tier,
+            reversibility: action.reversibility.as_f64(),
+            status: action.status,
+            changed_something: action.changed_something,
+            summary: &action.summary,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -100,13 +136,14 @@ impl<'a> Summary<'a> {
             },
             retrieval: Retrieval {
                 k: record.retrieval.k,
+                excluded_scenarios: &record.retrieval.excluded_scenarios,
                 consulted: consulted(record),
                 used: score.map_or(&[], |score| &score.retrieval_used),
             },
             score,
             hypotheses: &record.hypotheses,
             postmortem: record.postmortem.as_ref(),
-            actions: &record.actions,
+            actions: record.actions.iter().map(ShownAction::of).collect(),
             stages: &record.stages,
             undo: Undo {
                 attempted: record.undo.attempted,
@@ -135,7 +172,8 @@ pub fn state_of(state: &RunState) -> (&'static str, Option<&'static str>, Option
     }
 }
 
-fn consulted(record: &Record) -> Vec<&PostmortemId> {
+/// Ids that were served in a run, each once, in the order in which they first were.
+pub fn consulted(record: &Record) -> Vec<&PostmortemId> {
     let mut ids: Vec<&PostmortemId> = Vec::new();
     for served in record.retrievals.iter().flat_map(|r| &r.served) {
         if !ids.contains(&&served.id) {

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::cli::output::Output;
 use crate::cli::printable;
-use crate::record::{Action, Record, RunState, StageName};
+use crate::ids::PostmortemId;
+use crate::record::{Action, Outcome, Record, RunState, StageName};
 use crate::run::Finished;
-use crate::run::summary::state_of;
+use crate::run::summary::{consulted, state_of};
 use crate::scenario::model::{Injector, Scenario};
 use crate::score::{Axis, Score};
 
@@ -118,7 +119,7 @@ fn stages(record: &Record) -> String {
 
 /// What the agent did, thought and concluded, in the order of time. Reads in a row are one line.
 fn agent(record: &Record) -> String {
-    if record.actions.is_empty() {
+    if record.actions.is_empty() && record.hypotheses.is_empty() {
         return "The agent made no request.".to_owned();
     }
     let start = record
@@ -127,10 +128,11 @@ fn agent(record: &Record) -> String {
         .find(|entry| entry.stage == StageName::Work)
         .map_or(0, |entry| entry.started_ms);
     let mut lines: Vec<(u64, [String; 2])> = Vec::new();
-    for group in record
-        .actions
-        .chunk_by(|one, next| one.tier == 1 && next.tier == 1)
-    {
+    for group in record.actions.chunk_by(|one, next| {
+        let mut thoughts = record.hypotheses.iter().map(|thought| thought.at_ms);
+        let between = thoughts.any(|at_ms| (one.at_ms..next.at_ms).contains(&at_ms));
+        one.tier == 1 && next.tier == 1 && !between
+    }) {
         lines.push((group[0].at_ms, told(group)));
     }
     for hypothesis in &record.hypotheses {
@@ -151,11 +153,11 @@ fn agent(record: &Record) -> String {
     lines.sort_by_key(|(at_ms, _)| *at_ms);
     let more = lines.len().saturating_sub(SHOWN_LINES);
     lines.truncate(SHOWN_LINES);
-    let mut table = Output::table(&["after", "agent", "what"]);
+    let mut table = Output::table(&["at work", "agent", "what"]);
     for (at_ms, [did, what]) in lines {
         table.add_row([seconds(at_ms.saturating_sub(start)), did, what]);
     }
-    let mut text = table.to_string();
+    let mut text = format!("{table}\n(at work: counted from the start of the work stage)");
     if more > 0 {
         text.push_str(&format!("\n … and {more} further lines"));
     }
@@ -229,12 +231,18 @@ fn ending(finished: &Finished) -> String {
     if let Some(postmortem) = &record.postmortem {
         lines.push(("postmortem", printable::block(&postmortem.final_diagnosis)));
     } else if record.state == RunState::Timeout {
-        lines.push((
-            "postmortem",
-            "none came in by the end of the budget".to_owned(),
-        ));
+        lines.push(("postmortem", format!("none ({})", work_note(record))));
+    }
+    lines.push(("retrieval", retrieval(finished)));
+    if let Some(score) = &finished.score {
+        lines.push(("outcome", outcome(record, score)));
     }
     for kept in &record.undo.kept {
+        let kept = if agent_wrote(record, kept) {
+            kept.replace("by someone else", "by the agent")
+        } else {
+            kept.clone()
+        };
         lines.push(("undo", format!("left as it is: {kept}")));
     }
     if record.undo.quarantined {
@@ -245,7 +253,8 @@ fn ending(finished: &Finished) -> String {
     if !record.qualified {
         lines.push((
             "unqualified",
-            "the scenario has no valid qualification on this cluster".to_owned(),
+            "nobody has yet measured here that the scenario tells a repair from none: no claim rests on it"
+                .to_owned(),
         ));
     }
     let mut table = Output::table(&[]);
@@ -254,6 +263,63 @@ fn ending(finished: &Finished) -> String {
     }
     Output::keep_whole(&mut table, &[0]);
     table.to_string()
+}
+
+/// How the work stage ended.
+fn work_note(record: &Record) -> &str {
+    let work = record.stages.iter().find(|s| s.stage == StageName::Work);
+    work.and_then(|entry| entry.note.as_deref())
+        .unwrap_or("the time budget ended")
+}
+
+/// How often the agent asked for past incidents, what it was shown and what its requests follow.
+fn retrieval(finished: &Finished) -> String {
+    let record = &finished.record;
+    let asked = match record.retrievals.len() {
+        0 => return "past incidents were not asked for".to_owned(),
+        1 => "asked once".to_owned(),
+        times => format!("asked {times} times"),
+    };
+    let listed = |ids: Vec<&str>| match ids.len() {
+        0 => "none".to_owned(),
+        count if count > SHOWN_RESOURCES => {
+            let shown = ids[..SHOWN_RESOURCES].join(", ");
+            format!("{shown} and {} more", count - SHOWN_RESOURCES)
+        }
+        _ => ids.join(", "),
+    };
+    let served = consulted(record).into_iter().map(PostmortemId::as_str);
+    let used = finished.score.iter().flat_map(|s| &s.retrieval_used);
+    format!(
+        "{asked}; served: {}; judged used: {}",
+        listed(served.collect()),
+        listed(used.map(PostmortemId::as_str).collect())
+    )
+}
+
+fn outcome(record: &Record, score: &Score) -> String {
+    let outcome = match score.outcome {
+        Outcome::Resolved => "resolved: the fault is gone and nothing regressed",
+        Outcome::Regressed => "regressed: something became worse",
+        Outcome::Inconclusive if score.channel_disagreement.is_some() => {
+            "inconclusive: hypothesis and postmortem name different causes"
+        }
+        Outcome::Inconclusive => "inconclusive: the fault was not seen to be gone",
+    };
+    match record.state {
+        RunState::Timeout => format!("{outcome} (timeout: no postmortem)"),
+        _ => outcome.to_owned(),
+    }
+}
+
+/// Whether a kept field or object is of an object that the agent was seen to write.
+fn agent_wrote(record: &Record, kept: &str) -> bool {
+    record.actions.iter().any(|action| {
+        let object = format!("{}/{}", action.namespace, action.name);
+        action.changed_something
+            && !action.name.is_empty()
+            && kept.split([' ', ':']).any(|word| word == object)
+    })
 }
 
 fn seconds(ms: u64) -> String {

@@ -9,7 +9,7 @@ use indicatif::ProgressBar;
 use crate::cli::Context;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use crate::cli::run::{Args, account, exit_code, not_kept, print_json};
+use crate::cli::run::{Args, account, exit_code, mean_total, not_kept, print_json};
 use crate::ids::MicroPoints;
 use crate::run::Finished;
 use crate::run::event::Event;
@@ -37,7 +37,7 @@ impl<'a> Printer<'a> {
             context,
             args,
             scenario,
-            bar: context.output.progress(args.reps.get(), "runs"),
+            bar: context.output.progress(args.reps, "runs"),
             waiting: BTreeMap::new(),
             next: 0,
             finished: Vec::new(),
@@ -48,7 +48,7 @@ impl<'a> Printer<'a> {
     pub(super) fn event(&mut self, event: &Event) {
         match event {
             Event::Notice { text } => self.bar.suspend(|| self.context.output.note(text)),
-            Event::Stage { stage, .. } if self.args.reps.get() == 1 => {
+            Event::Stage { stage, .. } if self.args.reps == 1 => {
                 self.bar.set_message(format!("{stage:?}").to_lowercase());
             }
             _ => {}
@@ -100,7 +100,13 @@ impl<'a> Printer<'a> {
             wall.as_secs_f64(),
             wall.as_secs_f64() * 1e3 / count as f64,
         ));
-        Ok(exit_code(&self.finished))
+        let code = exit_code(&self.finished, self.args.fail_under);
+        if let (Some(wanted), Some(mean)) = (self.args.fail_under, mean_total(&self.finished)) {
+            self.context.output.note(&format!(
+                "mean total {mean:.3}, asked for at least {wanted}"
+            ));
+        }
+        Ok(code)
     }
 }
 
