@@ -112,7 +112,7 @@ fn whatever_makes_a_run_another_one_gives_it_another_id() {
 /// Mutation, fixed_when, the code that the run ends with, and words of its message.
 type Gate = (&'static str, &'static str, FrameworkCode, &'static str);
 
-fn gates() -> [Gate; 10] {
+fn gates() -> [Gate; 9] {
     let ready = "deployment.prod-advocate.advocate-api.readyReplicas == desiredReplicas";
     let image = "spec.template.spec.containers[0].image = \"ghcr.io/acme/advocate-api:2.5.0\"";
     let request = "spec.template.spec.containers[0].resources.requests.memory = \"512Mi\"";
@@ -169,12 +169,6 @@ fn gates() -> [Gate; 10] {
             ready,
             FrameworkCode::InjectionWithoutEffect,
             "has no field spec.replicsa",
-        ),
-        (
-            "spec.template.spec.containers[0].readinesProbe.periodSeconds = 3",
-            ready,
-            FrameworkCode::InjectionWithoutEffect,
-            "readinesProbe",
         ),
         (
             heals,

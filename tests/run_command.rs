@@ -5,6 +5,7 @@
     reason = "a test that cannot set its stage has failed"
 )]
 
+use std::io::BufRead;
 use std::path::Path;
 use std::process::Output;
 
@@ -146,4 +147,30 @@ fn reversibility_is_a_decimal_in_the_summary() {
     let summary = run_json(folder.path(), &["replicas-zero-advocate"]);
     let actions = summary["actions"].as_array().unwrap();
     assert!(actions.iter().any(|action| action["reversibility"] == 0.3));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_request_to_terminate_undoes_and_records_as_an_interruption_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut running = std::process::Command::new(env!("CARGO_BIN_EXE_breakage"))
+        .env("BREAKAGE_WORKSPACE", folder.path())
+        .args(["run", "replicas-zero-advocate", "--reps", "100000"])
+        .args(["--jobs", "1", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(running.stdout.take().unwrap()).lines();
+    // The first run is over, so the signal's handler stands.
+    lines.next().unwrap().unwrap();
+    let asked = std::process::Command::new("kill")
+        .args(["-TERM", &running.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(asked.success());
+    let last = lines.map(Result::unwrap).last().unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    let last: Value = serde_json::from_str(&last).unwrap();
+    assert_eq!(last["state_code"], "interrupted");
 }
