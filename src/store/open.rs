@@ -221,10 +221,6 @@ fn look_at(path: &Path) -> Result<(), StoreError> {
     if head != MAGIC {
         return not_ours("another kind of file");
     }
-    OpenOptions::new()
-        .write(true)
-        .open(path)
-        .map_err(|e| io(path, e))?;
     Ok(())
 }
 

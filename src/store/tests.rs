@@ -296,6 +296,12 @@ fn a_file_that_may_only_be_read_is_read_and_not_touched() {
     assert!(matches!(refused, Err(StoreError::ReadOnly { .. })));
     drop(reading);
     assert!(fs::read(&path).unwrap() == before);
+    // An administrator may write it all the same; everybody else reads.
+    let mut permissions = fs::metadata(&path).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(&path, permissions).unwrap();
+    let anybody = Store::open_for_reading(&path).unwrap();
+    assert_eq!(anybody.records().unwrap().len(), 1);
 }
 
 #[test]
