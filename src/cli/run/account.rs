@@ -316,7 +316,9 @@ fn outcome(record: &Record, score: &Score) -> String {
 fn agent_wrote(record: &Record, kept: &str) -> bool {
     record.actions.iter().any(|action| {
         let object = format!("{}/{}", action.namespace, action.name);
+        let kind = kept.split(' ').next().unwrap_or_default().to_lowercase();
         action.changed_something
+            && action.resource.starts_with(&kind)
             && !action.name.is_empty()
             && kept.split([' ', ':']).any(|word| word == object)
     })
