@@ -29,7 +29,7 @@ pub(super) fn judge(
     else {
         return Diagnosis {
             fraction: MicroPoints(0),
-            detail: "no postmortem came in before the time was up".to_owned(),
+            detail: "no postmortem came in".to_owned(),
             review: Vec::new(),
         };
     };

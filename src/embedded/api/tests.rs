@@ -291,7 +291,7 @@ async fn a_watch_from_a_forgotten_version_gets_an_error_and_ends() {
     .unwrap();
     cluster.with(|world| {
         for n in 0..crate::embedded::store::CHANGES_KEPT {
-            world.update(crate::embedded::kind::Kind::ConfigMap, "shop", "a", |map| {
+            world.update(Kind::ConfigMap, "shop", "a", |map| {
                 map["data"]["n"] = n.to_string().into();
             });
         }
@@ -371,7 +371,7 @@ async fn a_full_store_answers_as_a_full_etcd_and_goes_on_serving() {
     let (code, _, message) = refusal(error);
     assert_eq!(code, 500);
     assert!(message.contains("database space exceeded"), "{message}");
-    maps.delete("m1999", &kube::api::DeleteParams::default())
+    maps.delete("m1999", &DeleteParams::default())
         .await
         .unwrap();
     maps.create(&PostParams::default(), &one_more)

@@ -150,10 +150,10 @@ fn every_scenario_has_what_qualification_needs() {
 fn an_id_that_stands_in_two_files_of_a_workspace_is_refused_with_both() {
     let workspace = tempfile::tempdir().unwrap();
     let folder = workspace.path().join("scenarios");
-    std::fs::create_dir(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
     let (_, text) = builtin::SCENARIOS[0];
     for name in ["a.yaml", "b.yaml"] {
-        std::fs::write(
+        fs::write(
             folder.join(name),
             text.replace("difficulty: ", "difficulty:  "),
         )
