@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::agent::{self, BUILT_IN};
 use crate::cli::failure::{BELOW_THRESHOLD, Failure, INTERRUPTED, INVALID_RUNS};
+use crate::cli::scenario::open_library;
 use crate::cli::{Context, interrupt};
 use crate::cluster::fixture::{self, Fixtures};
 use crate::config::Workspace;
@@ -145,9 +146,9 @@ fn threshold(text: &str) -> Result<f64, String> {
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let workspace =
         Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)?;
-    let library = Library::open(Some(workspace.folder())).map_err(Failure::input)?;
+    let library = open_library(context)?;
     let fixtures = Fixtures::open(workspace.folder()).map_err(Failure::input)?;
-    tell_overrides(context, &library, &fixtures);
+    tell_fixture_overrides(context, &fixtures);
     let loaded = library
         .loaded(&args.scenario)
         .map_err(|error| Failure::input(error).hint("breakage scenario list"))?;
@@ -185,13 +186,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     run_all(context, args, &setting, scenario)
 }
 
-/// Says on stderr what of the workspace takes the place of something compiled in.
-fn tell_overrides(context: &Context, library: &Library, fixtures: &Fixtures) {
-    for path in library.overrides() {
-        context
-            .output
-            .note(&format!("in use from the workspace: {}", path.display()));
-    }
+/// Says on stderr which fixtures of the workspace take the place of those compiled in; the library tells its own.
+fn tell_fixture_overrides(context: &Context, fixtures: &Fixtures) {
     for id in fixtures.overrides() {
         context
             .output
