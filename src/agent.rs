@@ -98,10 +98,10 @@ impl Notebook {
 /// An agent inside the process.
 pub trait Agent {
     /// The name on the command line and in records.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
-    /// Raised when its behaviour changes, so that records of different behaviour are told apart.
-    fn version(&self) -> &'static str;
+    /// Another one whenever its behaviour is another, so that records of different behaviour are told apart.
+    fn version(&self) -> &str;
 
     /// Works on the incident until it has written its postmortem or gives up. Dropped when the budget ends.
     fn work(&self, desk: Desk) -> LocalBoxFuture<'static, Result<(), AgentError>>;
@@ -141,7 +141,12 @@ mod tests {
     #[test]
     fn every_listed_agent_exists_under_its_own_name() {
         for (name, _) in BUILT_IN {
-            assert_eq!(by_name(name).map(|agent| agent.name()), Some(*name));
+            assert_eq!(
+                by_name(name)
+                    .map(|agent| agent.name().to_owned())
+                    .as_deref(),
+                Some(*name)
+            );
         }
         assert!(by_name("nobody").is_none());
     }

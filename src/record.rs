@@ -38,6 +38,9 @@ pub struct Record {
     pub ran_at: String,
     pub stages: Vec<StageEntry>,
     pub state: RunState,
+    /// True for a control run: the agent was called to a healthy cluster, and no fault was ever written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub healthy: bool,
     /// Whether the fault was written and seen to manifest.
     pub injected: bool,
     pub detector: DetectorOutcome,
@@ -154,6 +157,8 @@ pub enum FrameworkCode {
     StoreUnavailable,
     /// Interrupted by the user; the fault was undone.
     Interrupted,
+    /// The process was cut off; a later one found the run unfinished and restored its cluster.
+    Crashed,
     /// A defect of ours.
     Internal,
 }
@@ -172,6 +177,7 @@ impl FrameworkCode {
             FrameworkCode::ExperienceUnavailable => "experience-unavailable",
             FrameworkCode::StoreUnavailable => "store-unavailable",
             FrameworkCode::Interrupted => "interrupted",
+            FrameworkCode::Crashed => "crashed",
             FrameworkCode::Internal => "internal",
         }
     }
@@ -189,6 +195,9 @@ pub struct DetectorOutcome {
     pub regressions: Vec<String>,
     /// One line per condition that did not hold at the end, with what was observed.
     pub unmet: Vec<String>,
+    /// Protected fields that were not as before at the end. A fault that is gone at their cost is not repaired.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violated: Vec<String>,
     /// Conditions passed over because they could not be evaluated and said `skip_if_unevaluable`.
     pub skipped: Vec<String>,
     /// From the start of the work stage to the verdict.

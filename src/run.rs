@@ -76,6 +76,28 @@ pub struct Order {
     pub seed: Seed,
     /// Whether a valid qualification of the scenario on this kind of cluster is known.
     pub qualified: bool,
+    pub kind: RunKind,
+    pub watching: Watching,
+}
+
+/// Whether there is a fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunKind {
+    /// The fault is injected.
+    #[default]
+    Incident,
+    /// A control run: the agent is called to a cluster in which nothing is wrong.
+    Healthy,
+}
+
+/// How long the detectors watch after the agent has left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Watching {
+    /// Until the verdict is certain.
+    #[default]
+    AsNeeded,
+    /// To the end of the time budget in any case, for qualification.
+    WholeBudget,
 }
 
 /// A finished run.

@@ -156,6 +156,8 @@ fn run(
     let plan = Repetitions {
         scenario: scenario.clone(),
         qualified: false,
+        kind: agent_breakage::run::RunKind::Incident,
+        watching: agent_breakage::run::Watching::AsNeeded,
         base: Seed(1),
         count: 1,
         jobs: 1,

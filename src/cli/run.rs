@@ -30,7 +30,7 @@ use crate::record::{FrameworkCode, RunState};
 use crate::run::recover::{Recovered, recover};
 use crate::run::repeat::{Progress, RepeatError, Repetitions, repeat};
 use crate::run::summary::Summary;
-use crate::run::{Finished, Setting};
+use crate::run::{Finished, RunKind, Setting, Watching};
 use crate::scenario::library::{DEFAULT_RUBRIC, Library};
 use crate::scenario::model::Scenario;
 use crate::scenario::near;
@@ -360,6 +360,8 @@ fn run_all(
         scenario: scenario.clone(),
         // Qualification records come with the experiments; until then no run can claim one.
         qualified: false,
+        kind: RunKind::Incident,
+        watching: Watching::AsNeeded,
         base: Seed(args.seed),
         count: args.reps,
         jobs: args.jobs.map_or_else(cores, usize::from),

@@ -44,7 +44,15 @@ pub type Service = BoxCloneSyncService<
 /// A cluster to run against. Must be made inside a tokio runtime.
 #[derive(Clone)]
 pub struct Target {
-    cluster: Cluster,
+    /// Answers Kubernetes paths, with whatever layers were put around the cluster.
+    service: Service,
+    place: Place,
+}
+
+/// What stands behind the service.
+#[derive(Clone)]
+enum Place {
+    Embedded(Cluster),
 }
 
 impl Target {
@@ -57,17 +65,28 @@ impl Target {
             images: images::registry(),
         });
         cluster.with(bootstrap::populate);
-        Target { cluster }
+        let answers = MapResponse::new(cluster.router(), boxed);
+        Target {
+            service: BoxCloneSyncService::new(MapErr::new(answers, BoxError::from)),
+            place: Place::Embedded(cluster),
+        }
+    }
+
+    /// The same cluster behind a layer that sees, and may change, every request of ours and of the agent.
+    pub fn behind(mut self, layer: impl FnOnce(Service) -> Service) -> Target {
+        self.service = layer(self.service);
+        self
     }
 
     /// The embedded cluster itself, for tests and for the gateway.
     pub fn cluster(&self) -> &Cluster {
-        &self.cluster
+        let Place::Embedded(cluster) = &self.place;
+        cluster
     }
 
     /// Lets the fixture grow old where the cluster's time is ours, so that nothing looks as if made for the occasion.
     pub fn grow_older(&self, by: Duration) {
-        self.cluster.grow_older(by);
+        self.cluster().grow_older(by);
     }
 
     /// Whether the cluster ends with this process, so that nothing is left of it after a crash.
@@ -77,8 +96,7 @@ impl Target {
 
     /// The service that answers Kubernetes paths, for a client with a layer around it.
     pub fn service(&self) -> Service {
-        let answers = MapResponse::new(self.cluster.router(), boxed);
-        BoxCloneSyncService::new(MapErr::new(answers, BoxError::from))
+        self.service.clone()
     }
 
     /// A client for our own work.
@@ -102,7 +120,7 @@ impl Target {
 
     /// The cluster's wall-clock time, RFC 3339 to the second.
     pub fn now_text(&self) -> String {
-        self.cluster.now().seconds_text()
+        self.cluster().now().seconds_text()
     }
 }
 

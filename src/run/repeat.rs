@@ -11,7 +11,7 @@ use crate::cluster::target::Target;
 use crate::ids::Seed;
 use crate::run::event::Event;
 use crate::run::identity::repetition_seed;
-use crate::run::{Finished, Order, Setting, keep, unkept};
+use crate::run::{Finished, Order, RunKind, Setting, Watching, keep, unkept};
 use crate::scenario::model::Scenario;
 use crate::store::StoreError;
 
@@ -19,6 +19,8 @@ use crate::store::StoreError;
 pub struct Repetitions<'a> {
     pub scenario: Arc<Scenario>,
     pub qualified: bool,
+    pub kind: RunKind,
+    pub watching: Watching,
     /// The seed of the first; the others count up.
     pub base: Seed,
     pub count: u64,
@@ -99,6 +101,8 @@ fn one(
         scenario: repetitions.scenario.clone(),
         seed,
         qualified: repetitions.qualified,
+        kind: repetitions.kind,
+        watching: repetitions.watching,
     };
     let agent = (repetitions.agent)();
     let (finished, proven) = runtime.block_on(async {

@@ -22,7 +22,7 @@ use crate::record::{
 };
 use crate::run::event::Event;
 use crate::run::work::Worked;
-use crate::run::{Order, Proven, Setting, identity};
+use crate::run::{Order, Proven, RunKind, Setting, identity};
 
 /// Where a run stands. Each variant holds what only that stage needs.
 pub(super) enum Stage {
@@ -293,6 +293,7 @@ fn blank_record(setting: &Setting, order: &Order, agent: &dyn Agent, target: &Ta
             code: FrameworkCode::Internal,
             message: "the run did not finish".to_owned(),
         },
+        healthy: order.kind == RunKind::Healthy,
         injected: false,
         detector: DetectorOutcome::default(),
         state_changes: Vec::new(),

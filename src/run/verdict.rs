@@ -48,6 +48,7 @@ impl Run<'_> {
                 .regressions()
                 .map(|tripped| format!("{}: {}", tripped.condition, tripped.seen))
                 .collect(),
+            violated: Vec::new(),
             unmet: watch.fixed().unmet(),
             skipped: watch.skipped(),
             elapsed_ms: self.now_ms().saturating_sub(started_ms),

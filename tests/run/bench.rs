@@ -18,7 +18,7 @@ use agent_breakage::experience::learner::Learner;
 use agent_breakage::experience::policy::Policy;
 use agent_breakage::experience::{Reader, seeds};
 use agent_breakage::ids::Seed;
-use agent_breakage::run::{Finished, Order, Setting, once};
+use agent_breakage::run::{Finished, Order, RunKind, Setting, Watching, once};
 use agent_breakage::scenario::library::{DEFAULT_RUBRIC, Library};
 use agent_breakage::scenario::load;
 use agent_breakage::scenario::model::Scenario;
@@ -69,6 +69,8 @@ impl Bench {
             scenario: Arc::new(scenario.clone()),
             seed: Seed(seed),
             qualified: false,
+            kind: RunKind::Incident,
+            watching: Watching::AsNeeded,
         };
         let setting = self.setting();
         paused().block_on(async {

@@ -66,6 +66,8 @@ fn the_store_is_the_same_with_one_thread_and_with_two() {
         let plan = Repetitions {
             scenario: Arc::new(scenario),
             qualified: false,
+            kind: agent_breakage::run::RunKind::Incident,
+            watching: agent_breakage::run::Watching::AsNeeded,
             base: Seed(1),
             count: 8,
             jobs,
