@@ -198,12 +198,22 @@ pub struct DetectorOutcome {
     /// Protected fields that were not as before at the end. A fault that is gone at their cost is not repaired.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violated: Vec<String>,
+    /// For control runs: `fixed_when` conditions that were false at some moment although nothing was broken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lapses: Vec<String>,
     /// Conditions passed over because they could not be evaluated and said `skip_if_unevaluable`.
     pub skipped: Vec<String>,
     /// From the start of the work stage to the verdict.
     pub elapsed_ms: u64,
     /// Readings without an answer, counted.
     pub unknown_readings: u32,
+}
+
+impl DetectorOutcome {
+    /// Whether the fault is repaired: it is gone, and not at the cost of what the scenario protects.
+    pub fn is_repaired(&self) -> bool {
+        self.fixed && self.violated.is_empty()
+    }
 }
 
 /// A difference between two states of the owned and guarded namespaces.

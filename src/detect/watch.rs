@@ -47,6 +47,8 @@ struct Track {
     last: Option<Reading>,
     /// At least one reading had an answer, or might have had one.
     ever_evaluable: bool,
+    /// What was seen when it was false for the first time.
+    first_lapse: Option<String>,
 }
 
 impl Track {
@@ -71,6 +73,7 @@ impl Track {
             baseline: None,
             last: None,
             ever_evaluable: false,
+            first_lapse: None,
         }
     }
 
@@ -94,6 +97,7 @@ impl Track {
         match reading.truth {
             Truth::True => self.held(observation.at_ms),
             Truth::False => {
+                self.first_lapse.get_or_insert_with(|| reading.seen.clone());
                 self.break_off();
                 if counts_restarts && self.rebases() {
                     self.baseline = Some(restart_baseline(observation));
@@ -355,6 +359,17 @@ impl Watch {
     /// The `fixed_when` conditions.
     pub fn fixed(&self) -> &Stretch {
         &self.fixed
+    }
+
+    /// The `fixed_when` conditions that were false at some moment, with what was seen at the first.
+    pub fn lapses(&self) -> Vec<String> {
+        self.fixed
+            .counted()
+            .filter_map(|track| {
+                let seen = track.first_lapse.as_ref()?;
+                Some(format!("{}: {seen}", track.condition.text))
+            })
+            .collect()
     }
 
     /// The `regressed_when` conditions that tripped, in the file's order.

@@ -56,6 +56,22 @@ pub fn beyond_the_fault(
         .collect()
 }
 
+/// The protected fields and objects that are not as before. An object made anew with the same content is a matter of
+/// collateral damage, not of the repair.
+pub fn violated(changes: &[StateChange]) -> Vec<String> {
+    changes
+        .iter()
+        .filter(|change| change.protected && change.what != StateChangeKind::Recreated)
+        .map(|change| {
+            let object = format!("{} {}/{}", change.kind, change.namespace, change.name);
+            match change.what {
+                StateChangeKind::Deleted => format!("{object} was deleted"),
+                _ => format!("{object} changed at {}", change.path),
+            }
+        })
+        .collect()
+}
+
 fn in_scope(key: &ObjectKey, scenario: &Scenario) -> bool {
     let namespace = match key.kind.as_str() {
         "Namespace" => &key.name,

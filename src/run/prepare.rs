@@ -9,7 +9,7 @@ use crate::detect::watch::{Stretch, Window};
 use crate::observe;
 use crate::record::FrameworkCode;
 use crate::run::stage::{Failed, Run, Stage};
-use crate::run::{AGE_SPREAD, HEALTHY_DEADLINE, HEALTHY_SOAK_S, MIN_AGE};
+use crate::run::{AGE_SPREAD, HEALTHY_DEADLINE, HEALTHY_SOAK_S, MIN_AGE, RunKind};
 
 impl Run<'_> {
     /// Applies the fixture, lets it grow old, and takes the state that the clean stage must reach again.
@@ -82,6 +82,10 @@ impl Run<'_> {
                 ),
             ));
         }
-        Ok(Stage::Inject)
+        Ok(match self.order.kind {
+            RunKind::Incident => Stage::Inject,
+            // Nothing will be wrong: the agent is called all the same.
+            RunKind::Healthy => Stage::Work,
+        })
     }
 }

@@ -225,6 +225,8 @@ impl<'a> Run<'a> {
             StageName::Prepare | StageName::Clean => Stage::Done,
             StageName::Undo => Stage::Clean,
             _ if self.plan.is_some() => Stage::Undo,
+            // The agent was at work without a fault of ours; what it did must be taken back all the same.
+            StageName::Work | StageName::Settle => Stage::Clean,
             _ => Stage::Done,
         }
     }

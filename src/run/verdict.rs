@@ -9,11 +9,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cluster::state;
+use crate::inject::change::Plan;
 use crate::observe;
 use crate::record::{DetectorOutcome, FrameworkCode};
 use crate::run::stage::{Failed, Run, Stage};
 use crate::run::work::{self, Worked};
-use crate::run::{QUIET_WATCH, SETTLE, changes};
+use crate::run::{QUIET_WATCH, RunKind, SETTLE, Watching, changes};
 
 impl Run<'_> {
     pub(super) async fn settle(&mut self, worked: Worked) -> Result<Stage, Failed> {
@@ -33,14 +34,20 @@ impl Run<'_> {
         } else {
             budget_end.min(Instant::now() + self.quiet_watch())
         };
+        let whole_budget = self.order.watching == Watching::WholeBudget;
+        let latest = if whole_budget { budget_end } else { latest };
         let latest = latest.max(settled);
         observe::until(&self.observer, latest, |observation| {
             watch.feed(observation);
             let fixed = watch.fixed().passed_since_ms().is_some();
-            (fixed && Instant::now() >= settled).then_some(())
+            (fixed && !whole_budget && Instant::now() >= settled).then_some(())
         })
         .await;
         let fixed_at_ms = watch.fixed().passed_since_ms();
+        let lapses = match self.order.kind {
+            RunKind::Healthy => watch.lapses(),
+            RunKind::Incident => Vec::new(),
+        };
         self.record.detector = DetectorOutcome {
             fixed: fixed_at_ms.is_some(),
             fixed_at_ms,
@@ -49,12 +56,16 @@ impl Run<'_> {
                 .map(|tripped| format!("{}: {}", tripped.condition, tripped.seen))
                 .collect(),
             violated: Vec::new(),
+            lapses,
             unmet: watch.fixed().unmet(),
             skipped: watch.skipped(),
             elapsed_ms: self.now_ms().saturating_sub(started_ms),
             unknown_readings: watch.fixed().unknown_readings(),
         };
         self.note_state_changes().await?;
+        if self.order.kind == RunKind::Healthy {
+            return Ok(Stage::Clean);
+        }
         work::vanished(self)?;
         Ok(Stage::Undo)
     }
@@ -68,14 +79,17 @@ impl Run<'_> {
     }
 
     async fn note_state_changes(&mut self) -> Result<(), Failed> {
-        let (Some(before), Some(plan)) = (&self.reference, &self.plan) else {
+        let Some(before) = &self.reference else {
             return Ok(());
         };
+        let nothing = Plan::default();
+        let plan = self.plan.as_ref().unwrap_or(&nothing);
         let now = state::read(&self.client)
             .await
             .map_err(|error| Failed::because(FrameworkCode::ClusterUnreachable, &error))?;
         self.record.state_changes =
             changes::beyond_the_fault(before, &now, plan, &self.order.scenario);
+        self.record.detector.violated = changes::violated(&self.record.state_changes);
         Ok(())
     }
 }

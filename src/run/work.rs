@@ -14,6 +14,7 @@ use crate::gateway;
 use crate::gateway::record::Recorder;
 use crate::observe::POLL;
 use crate::record::{ActionTaken, FrameworkCode, Hypothesis, RunState};
+use crate::run::RunKind;
 use crate::run::past::ServedPast;
 use crate::run::stage::{Failed, Run, Stage, chain};
 use crate::scenario::model::FRAMEWORK_ERROR;
@@ -77,7 +78,7 @@ impl Run<'_> {
         recorder.revoke();
         self.record.actions = recorder.actions();
         self.record.retrievals = past.log();
-        self.take_notes(&notes);
+        self.take_notes(&notes, &ending);
         self.note = Some(self.told(ending));
         Ok(Stage::Settle(Box::new(Worked {
             watch,
@@ -106,7 +107,7 @@ impl Run<'_> {
     }
 
     /// Puts hypotheses and postmortem into the record, with our times and the actions that were observed.
-    fn take_notes(&mut self, notes: &Notebook) {
+    fn take_notes(&mut self, notes: &Notebook, ending: &Ending) {
         let since = |at: Instant| {
             let passed = at.saturating_duration_since(self.started);
             u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
@@ -122,7 +123,13 @@ impl Run<'_> {
                 reasoning: stated.reasoning,
             })
             .collect();
-        self.record.state = RunState::Timeout;
+        let stayed = matches!(ending, Ending::BudgetOver);
+        // Where nothing is wrong, leaving without an account is the right answer.
+        let silent_is_right = self.order.kind == RunKind::Healthy && !stayed;
+        self.record.state = match silent_is_right {
+            true => RunState::Scored,
+            false => RunState::Timeout,
+        };
         if let Some((_, mut postmortem)) = notes.taken_postmortem() {
             postmortem.actions_taken = self.observed_actions();
             if check_postmortem(&postmortem).is_ok() {
