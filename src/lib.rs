@@ -3,6 +3,7 @@
 //!
 //! Modules in reading order. `docs/architecture.md` has the code map and its invariants.
 
+pub mod clock;
 pub mod ids;
 
 pub mod record;

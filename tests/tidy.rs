@@ -13,6 +13,7 @@ const MAX_FUNCTION_LINES: usize = 70;
 /// Which top-level module may import which. `cli` assembles everything and may import all.
 const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("ids", &[]),
+    ("clock", &[]),
     ("config", &["ids", "store"]),
     ("record", &["ids"]),
     ("detect", &["ids", "record"]),
