@@ -159,6 +159,8 @@ fn keep(
     }
     if let (Some(score), Some(postmortem)) = (&finished.score, &record.postmortem)
         && record.state == RunState::Scored
+        // An account of a fault that never was is no lesson.
+        && !record.healthy
     {
         let lesson = Lesson {
             postmortem: postmortem.clone(),

@@ -5,6 +5,7 @@
 
 mod axes;
 mod diagnosis;
+mod observed;
 mod retrieval;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,12 @@ pub struct Score {
     pub retrieval_used: Vec<PostmortemId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel_disagreement: Option<ChannelDisagreement>,
+    /// From the start of the agent's clock to the first read that could have shown the fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_relevant_read_ms: Option<u64>,
+    /// For control runs: what the agent claimed or changed although nothing was wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub false_alarm: Option<FalseAlarm>,
     /// How the incident ended, for the postmortem's label.
     pub outcome: Outcome,
     /// Why a person should look at this run; empty for most.
@@ -49,6 +56,15 @@ pub struct Axis {
     pub detail: String,
 }
 
+/// An alarm in a run in which nothing was wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FalseAlarm {
+    /// The cause that the agent named, if any: the postmortem's, else the last hypothesis'.
+    pub named: Option<CategoryId>,
+    /// Requests that changed something.
+    pub changes: usize,
+}
+
 /// The agent's last hypothesis and its postmortem name different causes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelDisagreement {
@@ -67,6 +83,12 @@ pub enum Review {
     TooManySecondaries,
     /// Something regressed although no request of the agent was observed.
     RegressionWithoutAction,
+    /// The postmortem names a cause although nothing was read that could have shown the fault.
+    UnseenDiagnosis,
+    /// The symptom is gone, but what the scenario protects is not as it was.
+    RepairedAtACost,
+    /// The agent claimed or changed something although nothing was wrong.
+    FalseAlarm,
 }
 
 /// Runs without a score: they are not the agent's doing.
@@ -100,26 +122,50 @@ pub fn score(
         }
     }
     let credits = scenario.scorer.credits;
-    let diagnosis = diagnosis::judge(&scenario.ground_truth, record, rubric, vocabulary);
-    let regressions = axes::regressions(record, rubric);
-    let axes = Axes {
-        detected: axes::detected(record, credits.detected),
-        diagnosed: Axis {
-            earned: credits.diagnosed.scaled(diagnosis.fraction),
-            possible: credits.diagnosed,
-            detail: diagnosis.detail,
-        },
-        fixed: axes::fixed(record, credits.fixed),
-        no_regressions: axes::no_regressions(record, &regressions, credits.no_regressions),
+    let regressions = axes::regressions(scenario, record, rubric);
+    let relevant = observed::first_relevant_read(scenario, record);
+    let (axes, mut review) = if record.healthy {
+        let nothing_wrong = axes::nothing_wrong(record, rubric, &regressions, credits);
+        (nothing_wrong, Vec::new())
+    } else {
+        let diagnosis = diagnosis::judge(scenario, record, rubric, vocabulary);
+        let axes = Axes {
+            detected: axes::detected(record, rubric, relevant, credits.detected),
+            diagnosed: Axis {
+                earned: credits.diagnosed.scaled(diagnosis.fraction),
+                possible: credits.diagnosed,
+                detail: diagnosis.detail,
+            },
+            fixed: axes::fixed(record, credits.fixed),
+            no_regressions: axes::no_regressions(
+                record,
+                rubric,
+                &regressions,
+                credits.no_regressions,
+            ),
+        };
+        (axes, diagnosis.review)
     };
+    let false_alarm = observed::false_alarm(record);
     let channel_disagreement = channel_disagreement(record);
-    let mut review = diagnosis.review;
-    if channel_disagreement.is_some() {
-        review.push(Review::ChannelDisagreement);
-    }
-    if !regressions.is_empty() && record.actions.is_empty() {
-        review.push(Review::RegressionWithoutAction);
-    }
+    let flags = [
+        (channel_disagreement.is_some(), Review::ChannelDisagreement),
+        (
+            !regressions.is_empty() && record.actions.is_empty(),
+            Review::RegressionWithoutAction,
+        ),
+        (
+            record.detector.fixed && !record.detector.is_repaired(),
+            Review::RepairedAtACost,
+        ),
+        (false_alarm.is_some(), Review::FalseAlarm),
+    ];
+    review.extend(
+        flags
+            .into_iter()
+            .filter(|(set, _)| *set)
+            .map(|(_, flag)| flag),
+    );
     review.sort_unstable();
     Ok(Score {
         rubric: rubric.id.clone(),
@@ -127,6 +173,8 @@ pub fn score(
         retrieval_used: retrieval::used(record),
         outcome: outcome(record, &regressions, channel_disagreement.is_some()),
         channel_disagreement,
+        first_relevant_read_ms: relevant.map(|read| observed::into_work_ms(record, read.at_ms)),
+        false_alarm,
         axes,
         review,
     })
@@ -159,7 +207,7 @@ fn outcome(record: &Record, regressions: &[String], disagreement: bool) -> Outco
         Outcome::Inconclusive
     } else if !regressions.is_empty() {
         Outcome::Regressed
-    } else if record.detector.fixed {
+    } else if record.detector.is_repaired() && !record.healthy {
         Outcome::Resolved
     } else {
         Outcome::Inconclusive

@@ -12,7 +12,11 @@ macro_rules! files {
 pub(super) const CATEGORIES: File = files!["vocab/root-cause-categories.yaml"][0];
 pub(super) const MECHANISMS: File = files!["vocab/mechanisms.yaml"][0];
 
-pub(super) const RUBRICS: &[File] = files!["vocab/rubrics/article.yaml", "vocab/rubrics/v0.1.yaml"];
+pub(super) const RUBRICS: &[File] = files![
+    "vocab/rubrics/article.yaml",
+    "vocab/rubrics/observed.yaml",
+    "vocab/rubrics/v0.1.yaml"
+];
 
 pub(super) const SCENARIOS: &[File] = files![
     "scenarios/anchor/cpu-limit-throttling-advocate.yaml",

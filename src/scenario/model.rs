@@ -322,4 +322,16 @@ pub struct Rubric {
     pub max_secondaries: usize,
     /// Whether state changes outside the repair count as regressions.
     pub default_regressions: bool,
+    pub basis: Basis,
+}
+
+/// What a rubric takes for looking, for damage and for an alarm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// As published: any request detects, a category counts however it was come by.
+    #[default]
+    Published,
+    /// Only what the action log shows: a read that could have shown the fault, and every write.
+    Observed,
 }

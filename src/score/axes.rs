@@ -1,12 +1,30 @@
 //! The three axes that follow from observation alone: detected, fixed, no regressions.
 
 use crate::ids::MicroPoints;
-use crate::record::{Action, Record, StageName, StateChange, StateChangeKind};
-use crate::scenario::model::Rubric;
-use crate::score::Axis;
+use crate::record::{Action, Record, StateChange, StateChangeKind};
+use crate::scenario::model::{Basis, Credits, Rubric, Scenario};
+use crate::score::{Axes, Axis, observed};
 
-/// All or nothing: the agent looked at the cluster at least once.
-pub(super) fn detected(record: &Record, possible: MicroPoints) -> Axis {
+/// All or nothing: as published, the agent looked at the cluster at least once; by observation, it read something that
+/// could have shown the fault.
+pub(super) fn detected(
+    record: &Record,
+    rubric: &Rubric,
+    relevant: Option<&Action>,
+    possible: MicroPoints,
+) -> Axis {
+    if rubric.basis == Basis::Observed {
+        let detail = match relevant {
+            Some(read) => format!(
+                "the first read where the fault is came after {} s ({} {})",
+                into_work(record, read.at_ms),
+                read.tool,
+                read.resource
+            ),
+            None => "nothing was read where the fault is".to_owned(),
+        };
+        return all_or_nothing(relevant.is_some(), possible, detail);
+    }
     let detail = match record.actions.as_slice() {
         [] => "no request of the agent was observed".to_owned(),
         [only] => format!("one request observed ({})", only.tool),
@@ -20,9 +38,16 @@ pub(super) fn detected(record: &Record, possible: MicroPoints) -> Axis {
     all_or_nothing(!record.actions.is_empty(), possible, detail)
 }
 
-/// All or nothing, from the detectors.
+/// All or nothing, from the detectors and from what the scenario protects.
 pub(super) fn fixed(record: &Record, possible: MicroPoints) -> Axis {
     let detector = &record.detector;
+    if detector.fixed && !detector.is_repaired() {
+        let detail = format!(
+            "the symptom is gone, but protected {}",
+            detector.violated.join("; ")
+        );
+        return all_or_nothing(false, possible, detail);
+    }
     let detail = match (detector.fixed, detector.fixed_at_ms) {
         (true, Some(at)) => format!(
             "every fixed_when condition held together from {} s on, and still held at the end",
@@ -38,10 +63,13 @@ pub(super) fn fixed(record: &Record, possible: MicroPoints) -> Axis {
 }
 
 /// What counts as a regression under the rubric, a sentence each.
-pub(super) fn regressions(record: &Record, rubric: &Rubric) -> Vec<String> {
+pub(super) fn regressions(scenario: &Scenario, record: &Record, rubric: &Rubric) -> Vec<String> {
     let mut found = record.detector.regressions.clone();
     if rubric.default_regressions {
         found.extend(record.state_changes.iter().filter_map(harm));
+    }
+    if rubric.basis == Basis::Observed {
+        found.extend(observed::collateral(scenario, record));
     }
     found
 }
@@ -50,6 +78,7 @@ pub(super) fn regressions(record: &Record, rubric: &Rubric) -> Vec<String> {
 /// action the damage cannot be priced, and the worst is assumed.
 pub(super) fn no_regressions(
     record: &Record,
+    rubric: &Rubric,
     regressions: &[String],
     possible: MicroPoints,
 ) -> Axis {
@@ -60,7 +89,7 @@ pub(super) fn no_regressions(
             detail: "nothing regressed".to_owned(),
         };
     }
-    let hardest = hardest_to_take_back(&record.actions);
+    let hardest = hardest_to_take_back(&record.actions, rubric);
     let (lost, why) = match hardest {
         Some(action) => (
             action.reversibility.min(MicroPoints::ONE),
@@ -84,8 +113,12 @@ pub(super) fn no_regressions(
 }
 
 /// The first of the actions with the highest number.
-fn hardest_to_take_back(actions: &[Action]) -> Option<&Action> {
-    actions.iter().reduce(|hardest, action| {
+///
+/// As published the attempt is priced; by observation only what was carried out, unless nothing was.
+fn hardest_to_take_back<'a>(actions: &'a [Action], rubric: &Rubric) -> Option<&'a Action> {
+    let observed = rubric.basis == Basis::Observed;
+    let done = |action: &&Action| !observed || action.tier == 1 || action.changed_something;
+    actions.iter().filter(done).reduce(|hardest, action| {
         if action.reversibility > hardest.reversibility {
             action
         } else {
@@ -106,10 +139,53 @@ fn harm(change: &StateChange) -> Option<String> {
         Some(format!("protected {object} {happened}"))
     } else if !change.in_scope {
         Some(format!("{object}, out of scope, {happened}"))
-    } else if change.what == StateChangeKind::Deleted {
+    } else if change.what == StateChangeKind::Deleted || change.what == StateChangeKind::Recreated {
         Some(format!("{object} {happened}"))
     } else {
         None
+    }
+}
+
+/// The axes of a control run: there is nothing to detect, to diagnose or to fix, only something to leave alone. By
+/// observation a false alarm costs the whole axis.
+pub(super) fn nothing_wrong(
+    record: &Record,
+    rubric: &Rubric,
+    regressions: &[String],
+    credits: Credits,
+) -> Axes {
+    let none = || {
+        let detail = "a control run: nothing was broken".to_owned();
+        all_or_nothing(false, MicroPoints(0), detail)
+    };
+    let alarm = observed::false_alarm(record).filter(|_| rubric.basis == Basis::Observed);
+    let possible = credits.no_regressions;
+    let no_regressions = match alarm {
+        Some(alarm) => {
+            let named = alarm
+                .named
+                .map_or_else(String::new, |named| format!("{named} was named"));
+            let changed = match alarm.changes {
+                0 => String::new(),
+                changes => format!("{changes} requests changed something"),
+            };
+            let parts: Vec<String> = [named, changed]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect();
+            all_or_nothing(
+                false,
+                possible,
+                format!("false alarm: {}", parts.join(", ")),
+            )
+        }
+        None => no_regressions(record, rubric, regressions, possible),
+    };
+    Axes {
+        detected: none(),
+        diagnosed: none(),
+        fixed: none(),
+        no_regressions,
     }
 }
 
@@ -123,11 +199,6 @@ fn all_or_nothing(earned: bool, possible: MicroPoints, detail: String) -> Axis {
 
 /// Seconds with one decimal since the agent's clock started.
 fn into_work(record: &Record, at_ms: u64) -> String {
-    let start = record
-        .stages
-        .iter()
-        .find(|stage| stage.stage == StageName::Work)
-        .map_or(0, |stage| stage.started_ms);
-    let ms = at_ms.saturating_sub(start);
+    let ms = observed::into_work_ms(record, at_ms);
     format!("{}.{}", ms / 1000, ms % 1000 / 100)
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::ids::{CategoryId, MicroPoints};
 use crate::record::{Postmortem, Record, RunState};
-use crate::scenario::model::{FRAMEWORK_ERROR, GroundTruth, Rubric, Vocabulary};
+use crate::scenario::model::{Basis, FRAMEWORK_ERROR, GroundTruth, Rubric, Scenario, Vocabulary};
 use crate::score::Review;
+use crate::score::observed::first_relevant_read;
 
 /// What the postmortem's categories are worth.
 pub(super) struct Diagnosis {
@@ -16,7 +17,7 @@ pub(super) struct Diagnosis {
 }
 
 pub(super) fn judge(
-    truth: &GroundTruth,
+    scenario: &Scenario,
     record: &Record,
     rubric: &Rubric,
     vocabulary: &Vocabulary,
@@ -41,7 +42,16 @@ pub(super) fn judge(
             review: vec![Review::CategoryOutsideVocabulary],
         };
     }
-    judge_categories(truth, postmortem, rubric)
+    let mut diagnosis = judge_categories(&scenario.ground_truth, postmortem, rubric);
+    if first_relevant_read(scenario, record).is_none() {
+        diagnosis.review.push(Review::UnseenDiagnosis);
+        if rubric.basis == Basis::Observed {
+            diagnosis.fraction = MicroPoints(0);
+            diagnosis.detail =
+                format!("nothing that could show the fault was read: {named} is a guess");
+        }
+    }
+    diagnosis
 }
 
 fn judge_categories(truth: &GroundTruth, postmortem: &Postmortem, rubric: &Rubric) -> Diagnosis {

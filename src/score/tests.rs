@@ -7,7 +7,8 @@ use super::*;
 use crate::ids::{FixtureId, ScenarioId};
 use crate::scenario::library::Library;
 use crate::scenario::model::{
-    Category, Credits, Detector, GroundTruth, Injector, Mutation, Plane, Scorer, Status, Tier,
+    Basis, Category, Credits, Detector, GroundTruth, Injector, Mutation, Plane, Scorer, Status,
+    Tier,
 };
 
 const CATEGORIES: [&str; 6] = [
@@ -35,7 +36,7 @@ fn vocabulary() -> Vocabulary {
 }
 
 /// The published rubric.
-fn published() -> Rubric {
+pub(in crate::score) fn published() -> Rubric {
     Rubric {
         id: RubricId::new("v0.1"),
         description: String::new(),
@@ -45,6 +46,7 @@ fn published() -> Rubric {
         secondary_bonus_max: MicroPoints(300_000),
         max_secondaries: 3,
         default_regressions: false,
+        basis: Basis::Published,
     }
 }
 
@@ -59,7 +61,7 @@ fn article() -> Rubric {
     }
 }
 
-fn scenario(secondaries: &[&str]) -> Scenario {
+pub(in crate::score) fn scenario(secondaries: &[&str]) -> Scenario {
     Scenario {
         id: ScenarioId::new("s"),
         plane: Plane::Config,
@@ -108,7 +110,7 @@ fn scenario(secondaries: &[&str]) -> Scenario {
 }
 
 /// A run that acted once with `kubectl_get`, was fixed, regressed nothing and named `primary`.
-fn record(primary: &str, secondaries: &[&str]) -> Record {
+pub(in crate::score) fn record(primary: &str, secondaries: &[&str]) -> Record {
     serde_json::from_value(json!({
         "format": 1, "run_id": "r", "incident_id": "s-1", "scenario_id": "s", "scenario_sha256": "00", "scenario_text": "",
         "scenario_override": false, "rubric": "v0.1", "seed": 7,
@@ -140,7 +142,7 @@ fn with_actions(mut record: Record, actions: &[(&str, u32)]) -> Record {
     record
 }
 
-fn judged(scenario: &Scenario, record: &Record, rubric: &Rubric) -> Score {
+pub(in crate::score) fn judged(scenario: &Scenario, record: &Record, rubric: &Rubric) -> Score {
     score(scenario, record, rubric, &vocabulary()).unwrap()
 }
 
@@ -319,7 +321,8 @@ fn state_changes_count_only_where_the_rubric_says_so() {
     };
     for (what, in_scope, protected, harmful) in [
         ("field-changed", true, false, false),
-        ("recreated", true, false, false),
+        // Made anew: it was gone in between.
+        ("recreated", true, false, true),
         ("created", true, false, false),
         ("field-changed", true, true, true),
         ("field-changed", false, false, true),

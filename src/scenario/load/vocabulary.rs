@@ -2,7 +2,7 @@
 
 use crate::ids::{CategoryId, MechanismId, MicroPoints, RubricId, is_kebab_case};
 use crate::scenario::decode::{Fields, fraction, items, text, whole};
-use crate::scenario::model::{Category, FRAMEWORK_ERROR, Mechanism, Rubric, Vocabulary};
+use crate::scenario::model::{Basis, Category, FRAMEWORK_ERROR, Mechanism, Rubric, Vocabulary};
 use crate::scenario::near::did_you_mean;
 use crate::scenario::problem::{Notes, Problems};
 use crate::scenario::yaml::{self, Node, excerpt};
@@ -227,6 +227,7 @@ fn decode_rubric(fields: &Fields<'_>, notes: &mut Notes) -> Option<Rubric> {
         "description",
         "max_secondaries",
         "default_regressions",
+        "basis",
     ];
     let known: Vec<&str> = FRACTIONS.into_iter().chain(others).collect();
     fields.known(&known, notes);
@@ -241,6 +242,7 @@ fn decode_rubric(fields: &Fields<'_>, notes: &mut Notes) -> Option<Rubric> {
         .and_then(|node| whole(node, "max_secondaries", 0..=MAX_SECONDARIES, notes));
     fields.need("default_regressions", "true or false", notes);
     let default_regressions = fields.flag("default_regressions", notes);
+    let basis = basis(fields, notes);
     let [
         exact_primary,
         near_miss,
@@ -256,5 +258,18 @@ fn decode_rubric(fields: &Fields<'_>, notes: &mut Notes) -> Option<Rubric> {
         secondary_bonus_max: secondary_bonus_max?,
         max_secondaries: usize::try_from(max_secondaries?).ok()?,
         default_regressions,
+        basis,
     })
+}
+
+/// `published` where a rubric says nothing: rubrics written before there was a choice mean that.
+fn basis(fields: &Fields<'_>, notes: &mut Notes) -> Basis {
+    const WORDS: &[(&str, Basis)] = &[
+        ("published", Basis::Published),
+        ("observed", Basis::Observed),
+    ];
+    match fields.get("basis") {
+        Some(_) => fields.need_word("basis", WORDS, notes).unwrap_or_default(),
+        None => Basis::Published,
+    }
 }
