@@ -192,6 +192,20 @@ impl Axes {
     }
 }
 
+impl Score {
+    /// What the whole could have earned: 1, or in a control run the weight of leaving things alone.
+    pub fn possible(&self) -> MicroPoints {
+        let Axes {
+            detected,
+            diagnosed,
+            fixed,
+            no_regressions,
+        } = &self.axes;
+        let axes = [detected, diagnosed, fixed, no_regressions];
+        MicroPoints(axes.iter().map(|axis| axis.possible.0).sum())
+    }
+}
+
 fn channel_disagreement(record: &Record) -> Option<ChannelDisagreement> {
     let hypothesis = &record.hypotheses.last()?.primary_category;
     let postmortem = &record.postmortem.as_ref()?.primary_category;

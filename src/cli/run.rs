@@ -53,7 +53,8 @@ const ROUNDING: f64 = 1e-9;
   breakage run secret-missing-key-advocate
   breakage run cpu-limit-throttling-advocate --seed 7 --reps 20 --json
   breakage run ./my-scenario.yaml --agent noop
-  breakage run oom-advocate-api-k8s-only --dry-run")]
+  breakage run oom-advocate-api-k8s-only --dry-run
+  breakage run replicas-zero-advocate --healthy --rubric observed")]
 pub struct Args {
     /// A scenario's id (see `breakage scenario list`) or the path of a file
     pub scenario: String,
@@ -76,7 +77,7 @@ pub struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u16).range(1..=MAX_JOBS))]
     pub jobs: Option<u16>,
-    /// The rubric to score under: v0.1, article, or one of the workspace
+    /// The rubric to score under: v0.1, article, observed, or one of the workspace
     #[arg(long, default_value = DEFAULT_RUBRIC)]
     pub rubric: String,
     /// Serve this run's postmortem to later runs of other scenarios (else it is kept in quarantine)
@@ -85,6 +86,9 @@ pub struct Args {
     /// Exit with code 2 when the mean total of the scored and timed-out runs is below this, 0 to 1
     #[arg(long, value_name = "SCORE", allow_negative_numbers = true, value_parser = threshold)]
     pub fail_under: Option<f64>,
+    /// A control run: call the agent although nothing is broken. What it then names or changes is a false alarm
+    #[arg(long, conflicts_with_all = ["dry_run", "learn"])]
+    pub healthy: bool,
     /// Show what would be changed and how it would be undone; change nothing
     #[arg(long, conflicts_with_all = ["reps", "jobs", "learn", "fail_under"])]
     pub dry_run: bool,
@@ -360,7 +364,11 @@ fn run_all(
         scenario: scenario.clone(),
         // Qualification records come with the experiments; until then no run can claim one.
         qualified: false,
-        kind: RunKind::Incident,
+        kind: if args.healthy {
+            RunKind::Healthy
+        } else {
+            RunKind::Incident
+        },
         watching: Watching::AsNeeded,
         base: Seed(args.seed),
         count: args.reps,

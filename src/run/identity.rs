@@ -10,7 +10,7 @@ use crate::run::{Order, Setting};
 const DIGEST_LETTERS: usize = 10;
 
 /// `<scenario>-<seed>-<digest>`; the digest covers the scenario's text and fixture, the agent, what
-/// retrieval may serve, the rubric that was asked for, and whether the postmortem is served on.
+/// retrieval may serve, the rubric that was asked for, whether there is a fault, and whether the postmortem is served on.
 pub fn run_id(setting: &Setting, order: &Order, agent: &dyn Agent) -> RunId {
     let scenario = &order.scenario;
     let policy = &setting.policy;
@@ -28,6 +28,7 @@ pub fn run_id(setting: &Setting, order: &Order, agent: &dyn Agent) -> RunId {
         setting.embedder.identity().as_str(),
         &setting.snapshot.eligible_hash(policy),
         &format!("{policy:?}"),
+        &format!("{:?} {:?}", order.kind, order.watching),
         env!("CARGO_PKG_VERSION"),
     ] {
         hash.update(part.as_bytes());

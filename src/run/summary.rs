@@ -24,6 +24,9 @@ pub struct Summary<'a> {
     pub agent_version: &'a str,
     pub embedder: &'a EmbedderId,
     pub qualified: bool,
+    /// True for a control run without a fault.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub healthy: bool,
     pub injected: bool,
     pub detector: Detector<'a>,
     pub retrieval: Retrieval<'a>,
@@ -50,6 +53,12 @@ pub struct Detector<'a> {
     pub elapsed_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fixed_at_ms: Option<u64>,
+    /// Protected fields that are not as before; a fault gone at their cost is not fixed.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub violated: &'a [String],
+    /// For control runs: conditions that were false for a moment.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub lapses: &'a [String],
     pub unmet: &'a [String],
     pub skipped: &'a [String],
 }
@@ -125,9 +134,12 @@ impl<'a> Summary<'a> {
             agent_version: &record.agent.version,
             embedder: &record.retrieval.embedder,
             qualified: record.qualified,
+            healthy: record.healthy,
             injected: record.injected,
             detector: Detector {
-                fixed: record.detector.fixed,
+                fixed: record.detector.is_repaired(),
+                violated: &record.detector.violated,
+                lapses: &record.detector.lapses,
                 regressions: &record.detector.regressions,
                 elapsed_ms: record.detector.elapsed_ms,
                 fixed_at_ms: record.detector.fixed_at_ms,

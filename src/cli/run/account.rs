@@ -9,7 +9,7 @@ use crate::record::{Action, Outcome, Record, RunState, StageName};
 use crate::run::Finished;
 use crate::run::summary::{consulted, state_of};
 use crate::scenario::model::{Injector, Scenario};
-use crate::score::{Axis, Score};
+use crate::score::{Axis, Review, Score};
 
 /// More lines than these are counted, not listed; the record has everything.
 const SHOWN_LINES: usize = 30;
@@ -30,7 +30,10 @@ pub(in crate::cli) fn of(scenario: &Scenario, finished: &Finished) -> String {
         record.cluster.version
     );
     text.push_str(&format!("run {}\n\n", record.run_id));
-    text.push_str(&broken(scenario));
+    text.push_str(&match record.healthy {
+        true => nothing_broken(scenario),
+        false => broken(scenario),
+    });
     text.push_str("\n\n");
     text.push_str(&stages(record));
     text.push_str("\n\n");
@@ -101,6 +104,14 @@ fn broken(scenario: &Scenario) -> String {
     format!(
         "broken   {what}\ncause    {}{also}\nalert    {}",
         truth.primary_category, scenario.alert
+    )
+}
+
+/// A control run: the alert is sent, and nothing is wrong.
+fn nothing_broken(scenario: &Scenario) -> String {
+    format!(
+        "broken   nothing: a control run, in which every claim and change is a false alarm\nalert    {}",
+        scenario.alert
     )
 }
 
@@ -219,7 +230,7 @@ fn score_table(score: &Score) -> String {
     table.add_row([
         "total".to_owned(),
         score.total.to_string(),
-        "1.000".to_owned(),
+        score.possible().to_string(),
         format!("rubric {}", score.rubric),
     ]);
     table.to_string()
@@ -236,6 +247,15 @@ fn ending(finished: &Finished) -> String {
     lines.push(("retrieval", retrieval(finished)));
     if let Some(score) = &finished.score {
         lines.push(("outcome", outcome(record, score)));
+    }
+    let reviews: Vec<&str> = finished
+        .score
+        .iter()
+        .flat_map(|score| &score.review)
+        .map(review)
+        .collect();
+    if !reviews.is_empty() {
+        lines.push(("to review", reviews.join("; ")));
     }
     for kept in &record.undo.kept {
         let kept = if agent_wrote(record, kept) {
@@ -297,7 +317,30 @@ fn retrieval(finished: &Finished) -> String {
     )
 }
 
+/// Why a person should look at a run.
+fn review(review: &Review) -> &'static str {
+    match review {
+        Review::ChannelDisagreement => "hypothesis and postmortem name different causes",
+        Review::CategoryOutsideVocabulary => "the named category is none that can be named",
+        Review::TooManySecondaries => "too many secondary categories are named",
+        Review::RegressionWithoutAction => "something regressed without any request of the agent",
+        Review::UnseenDiagnosis => {
+            "a cause is named, but nothing was read that could have shown it"
+        }
+        Review::RepairedAtACost => "the symptom is gone at the cost of what the scenario protects",
+        Review::FalseAlarm => {
+            "a false alarm: something was claimed or changed although nothing was wrong"
+        }
+    }
+}
+
 fn outcome(record: &Record, score: &Score) -> String {
+    if record.healthy {
+        return match &score.false_alarm {
+            None => "silent, as it should be".to_owned(),
+            Some(_) => "a false alarm".to_owned(),
+        };
+    }
     let outcome = match score.outcome {
         Outcome::Resolved => "resolved: the fault is gone and nothing regressed",
         Outcome::Regressed => "regressed: something became worse",

@@ -170,7 +170,7 @@ const AXES: &[(&str, Pick)] = &[
     ("no regressions", |s| {
         (s.axes.no_regressions.earned, s.axes.no_regressions.possible)
     }),
-    ("total", |s| (s.total, MicroPoints::ONE)),
+    ("total", |s| (s.total, s.possible())),
 ];
 
 struct Spread {
