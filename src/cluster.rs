@@ -7,6 +7,7 @@ pub mod fixture;
 pub mod images;
 pub mod reset;
 pub mod resource;
+pub mod retry;
 pub mod state;
 pub mod target;
 
@@ -25,6 +26,16 @@ pub enum ClusterError {
         request: String,
         #[source]
         source: Box<kube::Error>,
+    },
+    #[error("{request}: no answer within {seconds} s")]
+    NoAnswer { request: String, seconds: u64 },
+    #[error("{request}: the answer is not what an API server says: {reason}")]
+    Garbled { request: String, reason: String },
+    #[error("{request}: the answer is of version {version}, although version {newest} exists")]
+    Stale {
+        request: String,
+        version: u64,
+        newest: u64,
     },
     #[error("no request can be made of the path {path}")]
     Request {
@@ -55,18 +66,25 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    /// Tells the server's refusals from its silence.
-    pub fn from_kube(request: String, error: kube::Error) -> ClusterError {
-        match error {
-            kube::Error::Api(status) => ClusterError::Api {
-                request,
-                code: status.code,
-                message: status.message,
-            },
-            other => ClusterError::Unreachable {
-                request,
-                source: Box::new(other),
-            },
+    /// The server refused without looking at the request: it is certain that nothing was done.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, ClusterError::Api { code: 429, .. })
+    }
+
+    /// Whether the server may have done what was asked and could not say so.
+    pub fn is_unclear(&self) -> bool {
+        match self {
+            ClusterError::Unreachable { .. }
+            | ClusterError::NoAnswer { .. }
+            | ClusterError::Garbled { .. } => true,
+            ClusterError::Api { code, .. } => *code == 408 || *code >= 500,
+            _ => false,
         }
+    }
+
+    /// The cluster cannot be worked with at present, whatever is asked of it: silence, errors of its own, nonsense,
+    /// answers of the past. Anything else is its word on the request.
+    pub fn is_outage(&self) -> bool {
+        self.is_busy() || self.is_unclear() || matches!(self, ClusterError::Stale { .. })
     }
 }

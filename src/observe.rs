@@ -1,6 +1,7 @@
 //! Readings of a cluster for detectors: exactly what their expressions need, and the wait on them.
 //!
-//! What could not be read is noted with the reason and is unknown, never absent. Nothing here judges.
+//! What could not be read is noted with the reason and is unknown, never absent; so is what was read from a server that
+//! lags behind. A request is made once: the next reading comes soon enough. Nothing here judges.
 
 pub mod facts;
 
@@ -86,14 +87,14 @@ impl Observer {
         name: &str,
     ) -> Result<Option<WorkloadFacts>, String> {
         let resource = resource::of_kind(kind).map_err(|error| error.to_string())?;
-        let object = limited(resource.get(&self.client, namespace, name)).await?;
+        let object = limited(resource.look(&self.client, namespace, name)).await?;
         object.as_ref().map(facts::workload).transpose()
     }
 
     async fn pods(&self, namespace: &str, into: &mut Observation) -> Result<(), String> {
         let list = async |kind: &str| -> Result<Vec<Value>, String> {
             let resource: &Resource = resource::of_kind(kind).map_err(|error| error.to_string())?;
-            limited(resource.list(&self.client, namespace)).await
+            limited(resource.look_at_all(&self.client, namespace)).await
         };
         let pods = list("Pod").await?;
         let deployments: BTreeMap<String, String> = list("ReplicaSet")

@@ -6,6 +6,7 @@ use http::{Method, Request};
 use serde_json::Value;
 
 use crate::cluster::ClusterError;
+use crate::cluster::retry::{self, Asked, Repeat};
 
 /// A resource type: where it is served and what its objects are called.
 #[derive(Debug, PartialEq, Eq)]
@@ -139,33 +140,74 @@ impl Resource {
         namespace: &str,
     ) -> Result<Vec<Value>, ClusterError> {
         let path = self.path(namespace, "");
-        let answer = self.send(client, Method::GET, &path, None).await;
-        let mut list = match answer {
+        self.items(client, &path, Repeat::Harmless).await
+    }
+
+    /// As [`Resource::list`], asked once: for readings, which come again by themselves.
+    pub async fn look_at_all(
+        &self,
+        client: &kube::Client,
+        namespace: &str,
+    ) -> Result<Vec<Value>, ClusterError> {
+        let path = self.path(namespace, "");
+        self.items(client, &path, Repeat::Never).await
+    }
+
+    /// One object, asked for once. It is asked for as a list of one, since a list says of which moment it is: an object
+    /// of the past is an error and no evidence.
+    pub async fn look(
+        &self,
+        client: &kube::Client,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, ClusterError> {
+        let path = format!(
+            "{}?fieldSelector=metadata.name%3D{name}",
+            self.path(namespace, "")
+        );
+        let items = self.items(client, &path, Repeat::Never).await?;
+        Ok(items
+            .into_iter()
+            .find(|object| object["metadata"]["name"] == *name))
+    }
+
+    async fn items(
+        &self,
+        client: &kube::Client,
+        path: &str,
+        repeat: Repeat,
+    ) -> Result<Vec<Value>, ClusterError> {
+        let asked = self.asked(Method::GET, path, None)?;
+        let mut list = match retry::send(client, &asked, repeat).await {
             Err(ClusterError::Api { code: 404, .. }) => return Ok(Vec::new()),
             other => other?,
         };
-        match list["items"].take() {
-            Value::Array(items) => Ok(items),
-            _ => Ok(Vec::new()),
+        match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(items),
+            Some(Value::Null) => Ok(Vec::new()),
+            _ => Err(retry::garbled(&asked, &"it is no list")),
         }
     }
 
+    /// One object, or nothing where there is none of that name.
     pub async fn get(
         &self,
         client: &kube::Client,
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>, ClusterError> {
-        match self
-            .send(client, Method::GET, &self.path(namespace, name), None)
-            .await
-        {
-            Ok(object) => Ok(Some(object)),
+        let asked = self.asked(Method::GET, &self.path(namespace, name), None)?;
+        match retry::send(client, &asked, Repeat::Harmless).await {
+            Ok(object) if object["metadata"]["name"] == *name => Ok(Some(object)),
+            Ok(_) => Err(retry::garbled(&asked, &"it is another object")),
             Err(ClusterError::Api { code: 404, .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
+    /// Creates an object that has a name. Where the answer is lost, the object itself tells whether it was created:
+    /// there and as it was sent, it is the one; there and different, it is somebody else's (409). It is never created
+    /// blindly twice.
     pub async fn create(
         &self,
         client: &kube::Client,
@@ -173,9 +215,34 @@ impl Resource {
         object: &Value,
     ) -> Result<Value, ClusterError> {
         let path = format!("{}?fieldManager={MANAGER}", self.path(namespace, ""));
-        self.send(client, Method::POST, &path, Some(object)).await
+        let asked = self.asked(Method::POST, &path, Some(object))?;
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let mut failed = 0;
+        loop {
+            failed += 1;
+            let error = match retry::send(client, &asked, Repeat::WhenRefused).await {
+                Ok(created) => return Ok(created),
+                Err(error) => error,
+            };
+            if !error.is_unclear() || name.is_empty() || failed >= retry::ATTEMPTS {
+                return Err(error);
+            }
+            tokio::time::sleep(retry::back_off(failed)).await;
+            match self.get(client, namespace, name).await? {
+                None => {}
+                Some(live) if contains(&live, object) => return Ok(live),
+                Some(_) => {
+                    return Err(ClusterError::Api {
+                        request: asked.label,
+                        code: 409,
+                        message: format!("{} {name} already exists and is another", self.kind),
+                    });
+                }
+            }
+        }
     }
 
+    /// Replaces an object by one that carries the version which was read, so that a repetition cannot overwrite anybody.
     pub async fn replace(
         &self,
         client: &kube::Client,
@@ -184,10 +251,31 @@ impl Resource {
         object: &Value,
     ) -> Result<Value, ClusterError> {
         let path = format!("{}?fieldManager={MANAGER}", self.path(namespace, name));
-        self.send(client, Method::PUT, &path, Some(object)).await
+        let asked = self.asked(Method::PUT, &path, Some(object))?;
+        let mut failed = 0;
+        loop {
+            failed += 1;
+            let error = match retry::send(client, &asked, Repeat::WhenRefused).await {
+                Ok(replaced) => return Ok(replaced),
+                Err(error) => error,
+            };
+            if !error.is_unclear() || failed >= retry::ATTEMPTS {
+                return Err(error);
+            }
+            tokio::time::sleep(retry::back_off(failed)).await;
+            let live = self.get(client, namespace, name).await?;
+            let sent = &object["metadata"]["resourceVersion"];
+            match live {
+                // Not done: the object still is the one that was read.
+                Some(live) if live["metadata"]["resourceVersion"] == *sent => {}
+                Some(live) if contains(&live, &unversioned(object)) => return Ok(live),
+                _ => return Err(error),
+            }
+        }
     }
 
-    /// Applies a JSON Patch in one request. With `dry_run` the server answers what would come of it.
+    /// Applies a JSON Patch in one request. With `dry_run` the server answers what would come of it. Where the answer
+    /// is lost, the caller reads again: only the patch's maker can tell whether it was applied.
     pub async fn patch(
         &self,
         client: &kube::Client,
@@ -200,25 +288,48 @@ impl Resource {
             self.path(namespace, name),
             patch.manager
         );
+        let mut repeat = Repeat::WhenRefused;
         if patch.dry_run {
             path.push_str("&dryRun=All");
+            repeat = Repeat::Harmless;
         }
-        let request = Request::builder()
-            .method(Method::PATCH)
-            .uri(&path)
-            .header(http::header::CONTENT_TYPE, "application/json-patch+json");
-        let bytes = Value::Array(patch.operations.to_vec()).to_string();
-        self.answer(
-            client,
-            Method::PATCH,
-            &path,
-            request.body(bytes.into_bytes()),
-        )
-        .await
+        let body = Value::Array(patch.operations.to_vec());
+        let asked = self.asked(Method::PATCH, &path, Some(&body))?;
+        retry::send(client, &asked, repeat).await
+    }
+
+    /// Whether an object still is as it was read, asked of the server's own store: a read may come from the past, a
+    /// guard is checked against the present. False when it has changed or is gone.
+    pub async fn is_current(
+        &self,
+        client: &kube::Client,
+        read: &Value,
+    ) -> Result<bool, ClusterError> {
+        let meta = &read["metadata"];
+        let part = |field: &str| meta[field].as_str().unwrap_or_default();
+        let operations = [serde_json::json!({
+            "op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"],
+        })];
+        let patch = JsonPatch {
+            operations: &operations,
+            manager: MANAGER,
+            dry_run: true,
+        };
+        match self
+            .patch(client, part("namespace"), part("name"), &patch)
+            .await
+        {
+            Ok(_) => Ok(true),
+            Err(ClusterError::Api {
+                code: 404 | 409 | 422,
+                ..
+            }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Deletes in the foreground: the object is gone when everything that it owns is. One that is gone already is
-    /// fine.
+    /// fine, and so is one whose deletion has begun although the answer was lost.
     pub async fn delete(
         &self,
         client: &kube::Client,
@@ -228,51 +339,79 @@ impl Resource {
         let options = serde_json::json!({
             "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground",
         });
-        match self
-            .send(
-                client,
-                Method::DELETE,
-                &self.path(namespace, name),
-                Some(&options),
-            )
-            .await
-        {
-            Ok(_) | Err(ClusterError::Api { code: 404, .. }) => Ok(()),
-            Err(error) => Err(error),
+        let path = self.path(namespace, name);
+        let asked = self.asked(Method::DELETE, &path, Some(&options))?;
+        let mut failed = 0;
+        loop {
+            failed += 1;
+            let error = match retry::send(client, &asked, Repeat::WhenRefused).await {
+                Ok(_) | Err(ClusterError::Api { code: 404, .. }) => return Ok(()),
+                Err(error) => error,
+            };
+            if !error.is_unclear() || failed >= retry::ATTEMPTS {
+                return Err(error);
+            }
+            tokio::time::sleep(retry::back_off(failed)).await;
+            let live = self.get(client, namespace, name).await?;
+            if live.is_none_or(|live| live["metadata"].get("deletionTimestamp").is_some()) {
+                return Ok(());
+            }
         }
     }
 
-    async fn send(
+    fn asked(
         &self,
-        client: &kube::Client,
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Value, ClusterError> {
+    ) -> Result<Asked, ClusterError> {
         let mut request = Request::builder().method(&method).uri(path);
         if body.is_some() {
-            request = request.header(http::header::CONTENT_TYPE, "application/json");
+            let content_type = match method {
+                Method::PATCH => "application/json-patch+json",
+                _ => "application/json",
+            };
+            request = request.header(http::header::CONTENT_TYPE, content_type);
         }
         let bytes = body.map(Value::to_string).unwrap_or_default().into_bytes();
-        self.answer(client, method, path, request.body(bytes)).await
+        let request = request
+            .body(bytes)
+            .map_err(|source| ClusterError::Request {
+                path: path.to_owned(),
+                source,
+            })?;
+        Ok(Asked {
+            label: format!("{method} {path}"),
+            plural: self.plural,
+            request,
+        })
     }
+}
 
-    async fn answer(
-        &self,
-        client: &kube::Client,
-        method: Method,
-        path: &str,
-        request: Result<Request<Vec<u8>>, http::Error>,
-    ) -> Result<Value, ClusterError> {
-        let request = request.map_err(|source| ClusterError::Request {
-            path: path.to_owned(),
-            source,
-        })?;
-        client
-            .request(request)
-            .await
-            .map_err(|error| ClusterError::from_kube(format!("{method} {path}"), error))
+/// Whether everything that was sent stands in what is there, apart from what the server fills in.
+fn contains(live: &Value, sent: &Value) -> bool {
+    match (live, sent) {
+        (Value::Object(live), Value::Object(sent)) => sent.iter().all(|(key, sent)| {
+            // Write-only: it comes back as data.
+            let write_only = key == "stringData";
+            write_only || live.get(key).is_some_and(|live| contains(live, sent))
+        }),
+        (Value::Array(live), Value::Array(sent)) => {
+            live.len() == sent.len() && live.iter().zip(sent).all(|(l, s)| contains(l, s))
+        }
+        _ => live == sent,
     }
+}
+
+/// An object without the version that it was read as.
+fn unversioned(object: &Value) -> Value {
+    let mut object = object.clone();
+    for field in ["resourceVersion", "generation", "managedFields"] {
+        if let Some(meta) = object["metadata"].as_object_mut() {
+            meta.remove(field);
+        }
+    }
+    object
 }
 
 /// What people's own tooling writes as when it deploys an application.

@@ -14,6 +14,7 @@ use tower::BoxError;
 use tower::util::{BoxCloneSyncService, MapErr, MapRequest, MapResponse};
 
 use crate::cluster::images;
+use crate::cluster::retry::Versions;
 use crate::embedded::bootstrap;
 use crate::embedded::cluster::{Cluster, ClusterConfig};
 use crate::embedded::time::Time;
@@ -46,6 +47,8 @@ pub type Service = BoxCloneSyncService<
 pub struct Target {
     /// Answers Kubernetes paths, with whatever layers were put around the cluster.
     service: Service,
+    /// What our clients have seen of its versions, so that none of them takes the past for the present.
+    versions: Versions,
     place: Place,
 }
 
@@ -68,6 +71,7 @@ impl Target {
         let answers = MapResponse::new(cluster.router(), boxed);
         Target {
             service: BoxCloneSyncService::new(MapErr::new(answers, BoxError::from)),
+            versions: Versions::default(),
             place: Place::Embedded(cluster),
         }
     }
@@ -108,7 +112,17 @@ impl Target {
                 request
             },
         );
+        let versions = self.versions.clone();
+        let service = MapResponse::new(service, move |mut response: http::Response<_>| {
+            response.extensions_mut().insert(versions);
+            response
+        });
         kube::Client::new(service, "default")
+    }
+
+    /// The newest versions that are known to exist in the cluster.
+    pub fn versions(&self) -> &Versions {
+        &self.versions
     }
 
     pub fn facts(&self) -> ClusterFacts {

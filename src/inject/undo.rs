@@ -3,6 +3,8 @@
 //! It always ends, can be repeated, and touches no field that the fault did not touch. An object that is gone is left
 //! to the reset; one that was recreated (another uid) only loses its faulty fields.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::cluster::ClusterError;
@@ -60,39 +62,39 @@ async fn undo_one(
             return Ok(());
         };
         let verdict = judge(&live, change);
-        if verdict.edit.is_none() {
-            verdict.enter(undone);
-            return Ok(());
-        }
-        let operations = verdict
-            .edit
-            .as_ref()
-            .map(|edit| edit.operations.clone())
-            .unwrap_or_default();
-        let answer = resource
-            .patch(
-                client,
-                namespace,
-                name,
-                &JsonPatch {
-                    operations: &operations,
+        let done = match &verdict.edit {
+            // That nothing is left to do must not rest on a read from the past.
+            None => resource.is_current(client, &live).await,
+            Some(edit) => {
+                let patch = JsonPatch {
+                    operations: &edit.operations,
                     manager: MANAGER,
                     dry_run: false,
-                },
-            )
-            .await;
-        match answer {
-            Ok(_) => {
+                };
+                let answer = resource.patch(client, namespace, name, &patch).await;
+                answer.map(|_| true)
+            }
+        };
+        match done {
+            Ok(true) => {
                 verdict.enter(undone);
                 return Ok(());
             }
-            Err(error) if is_conflict(&error) && attempt < MAX_ATTEMPTS => {
-                tokio::time::sleep(BACK_OFF * attempt).await;
-            }
-            Err(error) => return Err(error),
+            Err(error) if !is_conflict(&error) || attempt == MAX_ATTEMPTS => return Err(error),
+            // Overtaken, or an answer that was lost: what stands there now, the next reading tells.
+            Ok(false) | Err(_) => tokio::time::sleep(BACK_OFF * attempt).await,
         }
     }
-    Ok(())
+    Err(ClusterError::NotSettled {
+        seconds: (1..=MAX_ATTEMPTS)
+            .map(|attempt| BACK_OFF * attempt)
+            .sum::<Duration>()
+            .as_secs(),
+        what: format!(
+            "{} changed {MAX_ATTEMPTS} times while it was looked at",
+            change.object
+        ),
+    })
 }
 
 /// What is to be done with one object as it is now.

@@ -1,4 +1,5 @@
-//! Writing a planned fault: one guarded request per object, re-read and tried again when the object moved.
+//! Writing a planned fault: one guarded request per object, re-read and tried again when the object moved or the
+//! answer was lost.
 //!
 //! Nothing is written unless every field still has the value that the plan read.
 
@@ -30,6 +31,9 @@ pub async fn apply(client: &kube::Client, plan: &mut Plan) -> Result<(), InjectE
 async fn apply_one(client: &kube::Client, change: &mut ObjectChange) -> Result<(), InjectError> {
     let resource = resource::of_kind(&change.object.kind)?;
     let (namespace, name) = (change.object.namespace.clone(), change.object.name.clone());
+    // An answer was lost: what it would have said stands in the object.
+    let mut unclear = false;
+    let mut refused: Option<Refused> = None;
     for attempt in 1..=MAX_ATTEMPTS {
         let live = resource.get(client, &namespace, &name).await?;
         let live = live
@@ -37,48 +41,95 @@ async fn apply_one(client: &kube::Client, change: &mut ObjectChange) -> Result<(
             .ok_or_else(|| InjectError::TargetMissing {
                 object: change.object.to_string(),
             })?;
+        if unclear && is_written(&live, change) {
+            take_over(&live, change);
+            return Ok(());
+        }
         if !as_planned(&live, change) {
             return Err(InjectError::Contended {
                 object: change.object.to_string(),
                 attempts: attempt,
             });
         }
+        if let Some(refused) = refused.filter(|refused| refused.is_final(&live)) {
+            return Err(refused.into_error(change));
+        }
         let edit = edit(&live, change);
-        let answer = resource
-            .patch(
-                client,
-                &namespace,
-                &name,
-                &JsonPatch {
-                    operations: &edit.operations,
-                    manager: &change.manager,
-                    dry_run: false,
-                },
-            )
-            .await;
-        match answer {
+        let patch = JsonPatch {
+            operations: &edit.operations,
+            manager: &change.manager,
+            dry_run: false,
+        };
+        let error = match resource.patch(client, &namespace, &name, &patch).await {
             Ok(stored) => {
-                for field in &mut change.fields {
-                    field.new = field::value_at(&stored, &field.path).cloned();
-                }
+                take_over(&stored, change);
                 return Ok(());
             }
-            Err(error) if is_conflict(&error) && attempt < MAX_ATTEMPTS => {
-                tokio::time::sleep(BACK_OFF * attempt).await;
-            }
-            Err(ClusterError::Api { code, message, .. }) => {
-                return Err(InjectError::Refused {
-                    object: change.object.to_string(),
-                    code,
-                    message,
-                });
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => error,
+        };
+        unclear |= error.is_unclear();
+        refused = Refused::of(&error, &live);
+        if !is_conflict(&error) || attempt == MAX_ATTEMPTS {
+            return Err(match refused {
+                Some(refused) => refused.into_error(change),
+                None => error.into(),
+            });
         }
+        tokio::time::sleep(BACK_OFF * attempt).await;
     }
     Err(InjectError::Contended {
         object: change.object.to_string(),
         attempts: MAX_ATTEMPTS,
+    })
+}
+
+/// A server's no to a write, with the version of the object that it was said of.
+struct Refused {
+    code: u16,
+    message: String,
+    version: Value,
+}
+
+impl Refused {
+    /// Nothing where the server is not able to answer, rather than unwilling.
+    fn of(error: &ClusterError, live: &Value) -> Option<Refused> {
+        match error {
+            ClusterError::Api { code, message, .. } if !error.is_outage() => Some(Refused {
+                code: *code,
+                message: message.clone(),
+                version: live["metadata"]["resourceVersion"].clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// A guard that failed has been overtaken by another write. Where there was none, the no was meant, and asking
+    /// again is of no use.
+    fn is_final(&self, live: &Value) -> bool {
+        self.code == 422 && live["metadata"]["resourceVersion"] == self.version
+    }
+
+    fn into_error(self, change: &ObjectChange) -> InjectError {
+        InjectError::Refused {
+            object: change.object.to_string(),
+            code: self.code,
+            message: self.message,
+        }
+    }
+}
+
+/// Takes over what the server stored, in its own spelling.
+fn take_over(stored: &Value, change: &mut ObjectChange) {
+    for field in &mut change.fields {
+        field.new = field::value_at(stored, &field.path).cloned();
+    }
+}
+
+/// Whether the object already is as the fault makes it.
+fn is_written(live: &Value, change: &ObjectChange) -> bool {
+    change.fields.iter().all(|field| {
+        field::relocate(live, &field.path)
+            .is_ok_and(|path| field::holds(&path, field.new.as_ref(), field::value_at(live, &path)))
     })
 }
 
@@ -93,15 +144,17 @@ pub fn edit(live: &Value, change: &ObjectChange) -> Edit {
     edit
 }
 
-/// A write that met a newer object (409), a failed guard (422), or a server that was busy.
+/// A write that met a newer object (409), a failed guard (422), or a cluster that could not answer: worth reading again,
+/// which also tells whether a write whose answer was lost was carried out.
 pub fn is_conflict(error: &ClusterError) -> bool {
-    matches!(
-        error,
-        ClusterError::Api {
-            code: 409 | 422 | 429 | 500 | 503 | 504,
-            ..
-        }
-    )
+    error.is_outage()
+        || matches!(
+            error,
+            ClusterError::Api {
+                code: 409 | 422,
+                ..
+            }
+        )
 }
 
 /// Whether every field still has the value that the plan read.
