@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::agent::finding::{Finding, Repair, category};
+use crate::agent::finding::{Finding, Repair};
 use crate::agent::{Notebook, StatedHypothesis};
 use crate::ids::CategoryId;
 use crate::record::{ActionTaken, Exemplar, Postmortem};
@@ -173,7 +173,8 @@ impl Account {
         self.mended.is_some()
     }
 
-    /// Writes the postmortem: about the explanation whose repair worked, else about the best one left.
+    /// Writes the postmortem: about the explanation whose repair worked, else about the best one left. Nothing is
+    /// written when nothing was seen to be wrong.
     pub fn close(mut self, best: Option<&Finding>) {
         let proven = self.mended.clone();
         let subject = proven
@@ -181,27 +182,20 @@ impl Account {
             .map(|(finding, _)| finding)
             .or(best)
             .cloned();
-        if let Some(finding) = &subject {
-            self.state(finding);
-        }
-        let end = self.elapsed_s();
-        let (text, primary, secondary, confidence) = match &subject {
-            Some(finding) => (
-                diagnosis(finding),
-                finding.category,
-                finding.secondary.clone(),
-                if proven.is_some() { PROVEN } else { f64::from(finding.confidence) / 100.0 },
-            ),
-            None => (
-                "nothing in the namespaces of the task was found to be wrong while they were watched".to_owned(),
-                category::MISDIAGNOSIS,
-                Vec::new(),
-                0.2,
-            ),
+        let Some(finding) = subject else {
+            // A cause that was never seen is not named, only to have named one.
+            return;
         };
-        let diagnosed = subject
-            .as_ref()
-            .and_then(|finding| self.stated_at.iter().find(|(key, _)| *key == finding.key))
+        self.state(&finding);
+        let end = self.elapsed_s();
+        let confidence = match proven {
+            Some(_) => PROVEN,
+            None => f64::from(finding.confidence) / 100.0,
+        };
+        let diagnosed = self
+            .stated_at
+            .iter()
+            .find(|(key, _)| *key == finding.key)
             .map_or(end, |(_, at)| *at);
         let side_effects = match self.consulted.is_empty() {
             true => Vec::new(),
@@ -211,9 +205,9 @@ impl Account {
             )],
         };
         self.notes.postmortem(Postmortem {
-            final_diagnosis: text,
-            primary_category: CategoryId::new(primary),
-            secondary_categories: secondary.into_iter().map(CategoryId::new).collect(),
+            final_diagnosis: diagnosis(&finding),
+            primary_category: CategoryId::new(finding.category),
+            secondary_categories: finding.secondary.iter().copied().map(CategoryId::new).collect(),
             confidence,
             actions_taken: self.actions,
             fix_applied: match self.fixes.is_empty() {

@@ -19,8 +19,6 @@ pub mod category {
     pub const DNS: &str = "dns-resolution-failure";
     pub const NETWORK_POLICY: &str = "network-policy-blocking-legitimate-traffic";
     pub const PROBE: &str = "probe-misconfigured";
-    /// What is left when nothing is wrong that the agent can see.
-    pub const MISDIAGNOSIS: &str = "symptom-misdiagnosis";
 }
 
 /// One explanation of what is wrong.

@@ -29,7 +29,7 @@ impl Agent for Rules {
     }
 
     fn version(&self) -> &'static str {
-        "1"
+        "2"
     }
 
     fn work(&self, desk: Desk) -> LocalBoxFuture<'static, Result<(), AgentError>> {
