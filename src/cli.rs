@@ -2,6 +2,7 @@
 //!
 //! Commands parse flags into domain types and call the library; nothing here computes a verdict.
 
+pub mod cluster;
 pub mod completions;
 pub mod corpus;
 pub mod failure;
@@ -62,6 +63,7 @@ pub struct Global {
 pub enum Command {
     /// Create a workspace and write the built-in files into it to edit
     Init(init::Args),
+    Cluster(cluster::Args),
     Corpus(corpus::Args),
     Run(Box<run::Args>),
     Runs(runs::Args),
@@ -107,6 +109,7 @@ pub fn main() -> ExitCode {
 fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Init(args) => init::run(context, &args),
+        Command::Cluster(args) => cluster::run(context, &args),
         Command::Corpus(args) => corpus::run(context, &args),
         Command::Run(args) => run::run(context, &args),
         Command::Runs(args) => runs::run(context, &args),

@@ -93,20 +93,28 @@ impl Pace {
 /// Runs a future to its end on a runtime of this thread whose clock goes at the given pace. Timers, sockets and signals
 /// work at any pace. Fails when the system gives no runtime; must not be called inside one.
 pub fn block_on<F: Future>(pace: Pace, future: F) -> io::Result<F::Output> {
-    match pace {
-        Pace::Real => Ok(Builder::new_current_thread()
-            .enable_all()
-            .build()?
-            .block_on(future)),
-        Pace::Fast(factor) => Ok(Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()?
-            .block_on(async {
-                wind(factor);
-                future.await
-            })),
-    }
+    block_on_after_leap(pace, async {}, |()| future)
+}
+
+/// As [`block_on`], after a first part whose waits cost nothing: while it lasts the clock leaps from one timer to the
+/// next, so it must not wait for anything outside this process. What it answers is handed on to the second part.
+pub fn block_on_after_leap<A, B: Future>(
+    pace: Pace,
+    first: impl Future<Output = A>,
+    then: impl FnOnce(A) -> B,
+) -> io::Result<B::Output> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()?;
+    Ok(runtime.block_on(async {
+        let answer = first.await;
+        match pace {
+            Pace::Real => tokio::time::resume(),
+            Pace::Fast(factor) => wind(factor),
+        }
+        then(answer).await
+    }))
 }
 
 /// Keeps the paused clock of this runtime moving until the runtime ends.
@@ -168,6 +176,28 @@ mod tests {
         let wall = std::time::Instant::now();
         block_on(Pace::Real, async { sleep(Duration::from_millis(20)).await }).expect("a runtime");
         assert!(wall.elapsed() >= Duration::from_millis(20));
+    }
+
+    #[test]
+    fn what_comes_before_real_time_costs_none() {
+        let wall = std::time::Instant::now();
+        let (leapt, passed) = block_on_after_leap(
+            Pace::Real,
+            async {
+                let start = Instant::now();
+                sleep(24 * HOUR).await;
+                start
+            },
+            |start| async move {
+                let leapt = start.elapsed();
+                sleep(Duration::from_millis(20)).await;
+                (leapt, start.elapsed())
+            },
+        )
+        .expect("a runtime");
+        assert!(leapt >= 24 * HOUR && wall.elapsed() < HOUR);
+        assert!(passed - leapt >= Duration::from_millis(20));
+        assert!(passed - leapt <= wall.elapsed(), "still leaping");
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod kubelet;
 pub mod patch;
 pub mod quantity;
 pub mod scheduler;
+pub mod serve;
 pub mod store;
 pub mod time;
 pub mod world;

@@ -62,6 +62,8 @@ const AGENT_MAY_SEE: &[&str] = &["Task", "Category"];
 const CRATE_HOMES: &[(&str, &[&str])] = &[
     ("redb", &["store"]),
     ("axum", &["embedded", "serve"]),
+    ("hyper", &["embedded", "serve"]),
+    ("hyper_util", &["embedded", "serve"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("comfy_table", &["cli", "report"]),
