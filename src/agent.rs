@@ -4,9 +4,12 @@
 //! of its reach in types: it holds a client whose requests are recorded, a retrieval handle and a notebook.
 
 pub mod account;
+pub mod cheat;
+pub mod choice;
 pub mod diagnose;
 pub mod evidence;
 pub mod finding;
+pub mod hands;
 pub mod noop;
 pub mod pace;
 pub mod repair;
@@ -18,8 +21,7 @@ use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 
-use crate::agent::noop::Noop;
-use crate::agent::rules::Rules;
+use crate::agent::choice::Choice;
 use crate::ids::{CategoryId, Seed};
 use crate::record::{Exemplar, Postmortem};
 use crate::scenario::model::{Category, Task};
@@ -103,6 +105,11 @@ pub trait Agent {
     /// Another one whenever its behaviour is another, so that records of different behaviour are told apart.
     fn version(&self) -> &str;
 
+    /// Whether it only plays an agent: what it earns says nothing about real ones.
+    fn is_simulation(&self) -> bool {
+        false
+    }
+
     /// Works on the incident until it has written its postmortem or gives up. Dropped when the budget ends.
     fn work(&self, desk: Desk) -> LocalBoxFuture<'static, Result<(), AgentError>>;
 }
@@ -116,38 +123,7 @@ pub enum AgentError {
     GaveUp(String),
 }
 
-/// The built-in agents' names, each with a line for `--help`.
-pub const BUILT_IN: &[(&str, &str)] = &[
-    ("noop", "looks at nothing and writes nothing: the floor"),
-    (
-        "rules",
-        "diagnoses and repairs by rules, without a model: the baseline",
-    ),
-];
-
 /// A built-in agent by its name.
 pub fn by_name(name: &str) -> Option<Box<dyn Agent>> {
-    match name {
-        "noop" => Some(Box::new(Noop)),
-        "rules" => Some(Box::new(Rules)),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_listed_agent_exists_under_its_own_name() {
-        for (name, _) in BUILT_IN {
-            assert_eq!(
-                by_name(name)
-                    .map(|agent| agent.name().to_owned())
-                    .as_deref(),
-                Some(*name)
-            );
-        }
-        assert!(by_name("nobody").is_none());
-    }
+    Choice::parse(name).ok().map(|choice| choice.make())
 }

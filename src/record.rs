@@ -72,6 +72,9 @@ pub struct ClusterFacts {
 pub struct AgentFacts {
     pub name: String,
     pub version: String,
+    /// The agent is a model of one, and what it earns is no evidence about real ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulation: bool,
 }
 
 /// The retrieval policy of the run's arm and the snapshot that served it.

@@ -58,6 +58,10 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
 /// What an agent may take from the scenario module: the task and the vocabulary, never the truth.
 const AGENT_MAY_SEE: &[&str] = &["Task", "Category"];
 
+/// Modules of `scenario` that agents may use all of: they handle text and know no scenario. `near` guesses misspelt
+/// words; the others read the YAML of a script with the same care, and the same messages, as a scenario's.
+const AGENT_MAY_USE: &[&str] = &["decode", "near", "problem", "yaml"];
+
 /// Crates whose types stay inside one module.
 const CRATE_HOMES: &[(&str, &[&str])] = &[
     ("redb", &["store"]),
@@ -146,6 +150,10 @@ fn agents_take_nothing_from_scenarios_but_the_task_and_the_vocabulary() {
     for source in sources("src").into_iter().filter(|s| s.module == "agent") {
         for (line, text) in source.code_lines() {
             let Some((_, rest)) = text.split_once("crate::scenario::model::") else {
+                let harmless = |module: &&str| text.contains(&format!("crate::scenario::{module}"));
+                if AGENT_MAY_USE.iter().any(|module| harmless(&module)) {
+                    continue;
+                }
                 if text.contains("crate::scenario") {
                     wrong.push(format!("{}:{line}: {text}", source.path));
                 }

@@ -1,6 +1,7 @@
 //! `breakage run`: one scenario through one or more whole runs.
 
 pub(in crate::cli) mod account;
+mod agents;
 mod dry_run;
 mod repetitions;
 
@@ -11,7 +12,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::agent::{self, BUILT_IN};
+use crate::agent::choice::Choice;
 use crate::cli::failure::{BELOW_THRESHOLD, Failure, INTERRUPTED, INVALID_RUNS};
 use crate::cli::scenario::open_library;
 use crate::cli::{Context, interrupt};
@@ -59,7 +60,7 @@ pub struct Args {
     /// A scenario's id (see `breakage scenario list`) or the path of a file
     pub scenario: String,
     /// The agent that responds
-    #[arg(long, default_value = "rules", value_parser = agent_names())]
+    #[arg(long, default_value = "rules", value_parser = agents::Names)]
     pub agent: String,
     /// Everything random derives from it; repetitions count up from it
     #[arg(
@@ -129,14 +130,6 @@ pub struct RetrievalArgs {
     pub same_scenario: bool,
 }
 
-fn agent_names() -> clap::builder::PossibleValuesParser {
-    BUILT_IN
-        .iter()
-        .map(|(name, help)| clap::builder::PossibleValue::new(*name).help(*help))
-        .collect::<Vec<_>>()
-        .into()
-}
-
 /// A total to stay above, 0 to 1.
 fn threshold(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
@@ -151,6 +144,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let workspace =
         Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)?;
     let library = open_library(context)?;
+    let agent = agents::chosen(&args.agent)?;
     let fixtures = Fixtures::open(workspace.folder()).map_err(Failure::input)?;
     tell_fixture_overrides(context, &fixtures);
     let loaded = library
@@ -187,7 +181,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         excluded.insert(scenario.id.clone());
     }
     setting.fixtures = Arc::new(fixtures);
-    run_all(context, args, &setting, scenario)
+    run_all(context, args, &agent, &setting, scenario)
 }
 
 /// Says on stderr which fixtures of the workspace take the place of those compiled in; the library tells its own.
@@ -356,10 +350,11 @@ fn snapshot(
 fn run_all(
     context: &Context,
     args: &Args,
+    agent: &Choice,
     setting: &Setting,
     scenario: Arc<Scenario>,
 ) -> Result<ExitCode, Failure> {
-    let make = || agent::by_name(&args.agent).expect("the flag takes only names that exist");
+    let make = || agent.make();
     let plan = Repetitions {
         scenario: scenario.clone(),
         // Qualification records come with the experiments; until then no run can claim one.

@@ -279,6 +279,7 @@ fn blank_record(setting: &Setting, order: &Order, agent: &dyn Agent, target: &Ta
         agent: AgentFacts {
             name: agent.name().to_owned(),
             version: agent.version().to_owned(),
+            simulation: agent.is_simulation(),
         },
         retrieval: RetrievalFacts {
             embedder: setting.embedder.identity(),

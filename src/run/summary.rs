@@ -22,6 +22,8 @@ pub struct Summary<'a> {
     pub rubric: &'a RubricId,
     pub agent: &'a str,
     pub agent_version: &'a str,
+    /// The agent is a model of one, and what it earns is no evidence about real ones.
+    pub agent_simulation: bool,
     pub embedder: &'a EmbedderId,
     pub qualified: bool,
     /// True for a control run without a fault.
@@ -132,6 +134,7 @@ impl<'a> Summary<'a> {
             rubric: score.map_or(&record.rubric, |score| &score.rubric),
             agent: &record.agent.name,
             agent_version: &record.agent.version,
+            agent_simulation: record.agent.simulation,
             embedder: &record.retrieval.embedder,
             qualified: record.qualified,
             healthy: record.healthy,
