@@ -207,7 +207,12 @@ impl Account {
         self.notes.postmortem(Postmortem {
             final_diagnosis: diagnosis(&finding),
             primary_category: CategoryId::new(finding.category),
-            secondary_categories: finding.secondary.iter().copied().map(CategoryId::new).collect(),
+            secondary_categories: finding
+                .secondary
+                .iter()
+                .copied()
+                .map(CategoryId::new)
+                .collect(),
             confidence,
             actions_taken: self.actions,
             fix_applied: match self.fixes.is_empty() {

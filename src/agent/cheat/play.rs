@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::agent::finding::category;
 use crate::agent::hands::{DAEMON_SET, DEPLOYMENT, Hands, Kind, STATEFUL_SET};
 use crate::agent::{AgentError, Desk, StatedHypothesis};
 use crate::ids::CategoryId;
@@ -13,6 +12,8 @@ use crate::record::Postmortem;
 
 /// What runs pods.
 pub(super) const WORKLOADS: &[&Kind] = &[&DEPLOYMENT, &STATEFUL_SET, &DAEMON_SET];
+/// What is named where there is no vocabulary to guess from.
+const UNINFORMED: &str = "symptom-misdiagnosis";
 /// How sure a cheat says it is.
 const CONFIDENCE: f64 = 0.95;
 
@@ -90,7 +91,7 @@ impl Play {
         // A remainder by a length always fits.
         let index = pick.checked_rem(categories.len() as u64).unwrap_or(0) as usize;
         categories.get(index).map_or_else(
-            || CategoryId::new(category::MISDIAGNOSIS),
+            || CategoryId::new(UNINFORMED),
             |category| category.id.clone(),
         )
     }
