@@ -67,7 +67,7 @@ pub enum Command {
     Corpus(corpus::Args),
     Run(Box<run::Args>),
     Runs(runs::Args),
-    /// List, show and validate scenarios
+    /// List, show, validate, qualify and begin scenarios
     Scenario(scenario::Args),
     /// List the vocabulary of root causes
     Vocab(vocab::Args),

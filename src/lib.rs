@@ -31,4 +31,6 @@ pub mod observe;
 
 pub mod run;
 
+pub mod qualify;
+
 pub mod cli;

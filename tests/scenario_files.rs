@@ -216,7 +216,12 @@ fn what_is_compiled_in_is_what_the_folders_hold() {
         }
     }
     found.sort();
-    let compiled: Vec<&str> = builtin::files().into_iter().map(|(path, _)| path).collect();
+    let all = builtin::files().into_iter();
+    let mut compiled: Vec<&str> = all
+        .chain(builtin::published().iter().copied())
+        .map(|(path, _)| path)
+        .collect();
+    compiled.sort_unstable();
     assert_eq!(compiled, found);
 }
 

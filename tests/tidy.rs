@@ -52,6 +52,24 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "embed",
         ],
     ),
+    (
+        "qualify",
+        &[
+            "agent",
+            "cluster",
+            "detect",
+            "embed",
+            "experience",
+            "ids",
+            "inject",
+            "observe",
+            "record",
+            "run",
+            "scenario",
+            "score",
+            "store",
+        ],
+    ),
     ("report", &["ids", "record", "scenario", "score"]),
 ];
 

@@ -27,6 +27,7 @@ use crate::experience::snapshot::Snapshot;
 use crate::experience::{ExperienceError, Reader, seeds};
 use crate::ids::Seed;
 use crate::inject;
+use crate::qualify::keep;
 use crate::record::{FrameworkCode, RunState};
 use crate::run::recover::{Recovered, recover};
 use crate::run::repeat::{Progress, RepeatError, Repetitions, repeat};
@@ -355,10 +356,16 @@ fn run_all(
     scenario: Arc<Scenario>,
 ) -> Result<ExitCode, Failure> {
     let make = || agent.make();
+    let qualified = keep::is_qualified(
+        &setting.store,
+        &scenario,
+        &setting.fixtures,
+        &keep::embedded(),
+    )
+    .map_err(Failure::input)?;
     let plan = Repetitions {
         scenario: scenario.clone(),
-        // Qualification records come with the experiments; until then no run can claim one.
-        qualified: false,
+        qualified,
         kind: if args.healthy {
             RunKind::Healthy
         } else {

@@ -1,5 +1,7 @@
-//! `breakage scenario`: list, show and validate scenario files.
+//! `breakage scenario`: list, show, validate, qualify and begin scenario files.
 
+mod new;
+mod qualify;
 mod view;
 
 use std::path::PathBuf;
@@ -16,7 +18,7 @@ use crate::cli::scenario::view::{Row, View, word};
 use crate::cluster::fixture::Fixtures;
 use crate::config::{ConfigError, Workspace};
 use crate::scenario::library::{Library, LibraryError};
-use crate::scenario::model::Status;
+use crate::scenario::model::{Scenario, Status};
 use crate::scenario::problem::Problem;
 
 #[derive(clap::Args, Debug)]
@@ -44,6 +46,21 @@ pub enum ScenarioCommand {
     /// Example:  breakage scenario validate scenarios/anchor/*.yaml
     #[command(verbatim_doc_comment)]
     Validate(ValidateArgs),
+    /// Prove scenarios on the embedded cluster: the fault bites and lasts, its repair counts, cheating does not pay,
+    /// nothing gives it away
+    ///
+    /// Exit code 2 when a check misses. The result is kept in the workspace: runs of a qualified scenario say so.
+    ///
+    /// Examples:  breakage scenario qualify --all
+    ///            breakage scenario qualify ./my-scenario.yaml
+    ///            breakage scenario qualify --published
+    #[command(verbatim_doc_comment)]
+    Qualify(qualify::Args),
+    /// Write a commented scenario file to start from, which validates and qualifies as it is
+    ///
+    /// Example:  breakage scenario new my-scenario
+    #[command(verbatim_doc_comment)]
+    New(new::Args),
 }
 
 #[derive(clap::Args, Debug)]
@@ -51,6 +68,9 @@ pub struct ListArgs {
     /// Only this tier
     #[arg(long, value_parser = ["anchor", "coverage", "retired"])]
     pub tier: Option<String>,
+    /// The published benchmark's faults instead, which are there to be audited
+    #[arg(long)]
+    pub published: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -76,11 +96,12 @@ pub struct ValidateArgs {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
-    let library = open_library(context)?;
     match &args.command {
-        ScenarioCommand::List(args) => list(context, &library, args),
-        ScenarioCommand::Show(args) => show(context, &library, args),
-        ScenarioCommand::Validate(args) => validate(context, &library, args),
+        ScenarioCommand::List(args) => list(context, &open_library(context)?, args),
+        ScenarioCommand::Show(args) => show(context, &open_library(context)?, args),
+        ScenarioCommand::Validate(args) => validate(context, &open_library(context)?, args),
+        ScenarioCommand::Qualify(args) => qualify::run(context, args),
+        ScenarioCommand::New(args) => new::run(context, args),
     }
 }
 
@@ -111,8 +132,13 @@ fn open_fixtures(context: &Context) -> Result<Fixtures, Failure> {
 }
 
 fn list(context: &Context, library: &Library, args: &ListArgs) -> Result<ExitCode, Failure> {
-    let rows: Vec<Row<'_>> = library
-        .scenarios()
+    let scenarios: Vec<&Scenario> = if args.published {
+        library.published().collect()
+    } else {
+        library.scenarios().collect()
+    };
+    let rows: Vec<Row<'_>> = scenarios
+        .into_iter()
         .map(Row::of)
         .filter(|row| {
             args.tier

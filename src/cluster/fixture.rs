@@ -58,6 +58,11 @@ const FIXTURES: &[(&str, &str, &[&str])] = &[
             BILLING,
         ],
     ),
+    (
+        "published",
+        "the shape of the published benchmark's service: a shell script without a database",
+        &[include_str!("../../fixtures/published.json")],
+    ),
 ];
 
 /// Manifests in the order in which they can be applied, of one or more fixtures.

@@ -12,7 +12,7 @@ use crate::embedded::image::{DEFAULT_PATH, Image, Registry};
 const BUSYBOX: &[&str] = &[
     "sh", "ash", "sleep", "true", "false", "echo", "cat", "test", "[", "touch", "dd", "kill",
     "env", "ls", "printf", "pwd", "id", "hostname", "date", "wget", "nslookup", "rm", "mkdir",
-    "head", "tail", "grep", "ps", "seq", "whoami", "uname", "nc", "stat",
+    "head", "tail", "grep", "ps", "seq", "whoami", "uname", "nc", "stat", "httpd",
 ];
 
 /// The registries that the fixtures need.
@@ -21,10 +21,11 @@ pub fn registry() -> Registry {
     for host in ["docker.io", "ghcr.io", "registry.k8s.io", "quay.io"] {
         registry.add_host(host);
     }
-    let all: [(&str, Image); 9] = [
+    let all: [(&str, Image); 10] = [
         ("ghcr.io/acme/advocate-api:2.4.1", advocate_api()),
         ("docker.io/library/postgres:15", postgres()),
         ("docker.io/library/busybox:1.36", busybox()),
+        ("docker.io/library/busybox:1.37", newer_busybox()),
         ("docker.io/library/nginx:1.27", nginx()),
         ("docker.io/library/redis:7", redis()),
         ("registry.k8s.io/coredns/coredns:v1.13.1", coredns()),
@@ -66,6 +67,13 @@ fn busybox() -> Image {
     )
     .with_tools(BUSYBOX);
     image.cmd = strings(&["sh"]);
+    image
+}
+
+fn newer_busybox() -> Image {
+    let mut image = busybox();
+    image.digest = format!("sha256:{}", digest_of("busybox:1.37"));
+    image.size_bytes = 2_161_436;
     image
 }
 

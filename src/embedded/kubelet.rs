@@ -26,6 +26,7 @@ pub mod environment;
 pub mod eviction;
 pub mod files;
 pub mod hooks;
+pub mod httpd;
 pub mod log;
 pub mod machine;
 pub mod metrics;

@@ -37,13 +37,19 @@ impl Run<'_> {
         let whole_budget = self.order.watching == Watching::WholeBudget;
         let latest = if whole_budget { budget_end } else { latest };
         let latest = latest.max(settled);
+        // Whether it ever counted as fixed is what a whole budget is watched for, not whether it does at the end.
+        let mut first_fixed = None;
         observe::until(&self.observer, latest, |observation| {
             watch.feed(observation);
-            let fixed = watch.fixed().passed_since_ms().is_some();
-            (fixed && !whole_budget && Instant::now() >= settled).then_some(())
+            let fixed = watch.fixed().passed_since_ms();
+            first_fixed = first_fixed.or(fixed);
+            (fixed.is_some() && !whole_budget && Instant::now() >= settled).then_some(())
         })
         .await;
-        let fixed_at_ms = watch.fixed().passed_since_ms();
+        let fixed_at_ms = match self.order.watching {
+            Watching::WholeBudget => first_fixed,
+            Watching::AsNeeded => watch.fixed().passed_since_ms(),
+        };
         let lapses = match self.order.kind {
             RunKind::Healthy => watch.lapses(),
             RunKind::Incident => Vec::new(),

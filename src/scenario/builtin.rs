@@ -41,6 +41,24 @@ pub(super) const SCENARIOS: &[File] = files![
     "scenarios/coverage/workload-shapes/slow-startup-retry-storm-advocate.yaml",
 ];
 
+/// The published benchmark's faults on a fixture of the published shape: for auditing them, not for measuring agents.
+pub(super) const PUBLISHED: &[File] = files![
+    "scenarios/published/published-bad-command-crashloop-advocate.yaml",
+    "scenarios/published/published-cpu-limit-throttling-advocate.yaml",
+    "scenarios/published/published-env-var-missing-advocate.yaml",
+    "scenarios/published/published-image-pull-failure-advocate.yaml",
+    "scenarios/published/published-liveness-probe-always-fails-advocate.yaml",
+    "scenarios/published/published-oom-advocate-api-k8s-only.yaml",
+    "scenarios/published/published-pod-pending-request-too-high-advocate.yaml",
+    "scenarios/published/published-readiness-probe-misconfigured-advocate.yaml",
+    "scenarios/published/published-replica-loss-amplification-advocate.yaml",
+    "scenarios/published/published-replicas-zero-advocate.yaml",
+    "scenarios/published/published-secret-missing-key-advocate.yaml",
+    "scenarios/published/published-secret-wrong-password-advocate.yaml",
+    "scenarios/published/published-serviceaccount-missing-advocate.yaml",
+    "scenarios/published/published-slow-startup-retry-storm-advocate.yaml",
+];
+
 /// Everything compiled in, by path below a workspace.
 pub fn files() -> Vec<File> {
     let mut all = vec![CATEGORIES, MECHANISMS];
@@ -48,4 +66,9 @@ pub fn files() -> Vec<File> {
     all.extend(SCENARIOS);
     all.sort_unstable();
     all
+}
+
+/// The published benchmark's faults, by path; they are not written into a workspace.
+pub fn published() -> &'static [File] {
+    PUBLISHED
 }

@@ -80,6 +80,8 @@ fn guesses(near: &[String]) -> String {
 pub struct Library {
     vocabulary: Vocabulary,
     scenarios: BTreeMap<ScenarioId, Loaded>,
+    /// The published benchmark's faults: found by id, but no part of the library that measures agents.
+    published: BTreeMap<ScenarioId, Loaded>,
     rubrics: BTreeMap<RubricId, Rubric>,
     /// Broken files of the workspace, by the id that their name claims.
     broken: BTreeMap<String, Problems>,
@@ -99,6 +101,7 @@ impl Library {
         let mut library = Library {
             vocabulary,
             scenarios: BTreeMap::new(),
+            published: BTreeMap::new(),
             rubrics: BTreeMap::new(),
             broken: BTreeMap::new(),
             overrides,
@@ -108,6 +111,17 @@ impl Library {
         }
         for (path, text) in builtin::SCENARIOS {
             library.add_scenario(text, path, false);
+        }
+        for (path, text) in builtin::PUBLISHED {
+            match load::scenario(text, path, &library.vocabulary) {
+                Ok(loaded) => {
+                    library.published.insert(loaded.scenario.id.clone(), loaded);
+                }
+                // A workspace's vocabulary may lack a category that they name.
+                Err(problems) => {
+                    library.broken.insert(stem(Path::new(path)), problems);
+                }
+            }
         }
         if let Some(workspace) = workspace {
             library.read_workspace(workspace)?;
@@ -186,7 +200,8 @@ impl Library {
         if is_path(id_or_path) {
             return self.load_file(Path::new(id_or_path));
         }
-        if let Some(loaded) = self.scenarios.get(&ScenarioId::new(id_or_path)) {
+        let id = ScenarioId::new(id_or_path);
+        if let Some(loaded) = self.scenarios.get(&id).or(self.published.get(&id)) {
             return Ok(loaded.clone());
         }
         if let Some(problems) = self.broken.get(id_or_path) {
@@ -212,6 +227,12 @@ impl Library {
     /// Every scenario that loads, by id.
     pub fn scenarios(&self) -> impl Iterator<Item = &Scenario> {
         self.scenarios.values().map(|loaded| &loaded.scenario)
+    }
+
+    /// The published benchmark's faults on a fixture of the published shape, by id: for auditing them. None of them
+    /// is among [`Library::scenarios`].
+    pub fn published(&self) -> impl Iterator<Item = &Scenario> {
+        self.published.values().map(|loaded| &loaded.scenario)
     }
 
     /// Warnings of the scenarios that load.

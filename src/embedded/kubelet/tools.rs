@@ -335,6 +335,7 @@ impl Machine<'_> {
             "wget" | "curl" | "nslookup" | "nc" | "psql" | "pg_isready" | "redis-cli" => {
                 self.network_tool(tool, args)
             }
+            "httpd" => self.httpd(args),
             _ => self.done(0),
         }
     }
@@ -366,7 +367,10 @@ impl Machine<'_> {
             rest.next();
         }
         if command {
-            let text = rest.next().cloned().unwrap_or_default();
+            let Some(text) = rest.next().cloned() else {
+                self.error("sh: -c requires an argument\n");
+                return self.done(2);
+            };
             self.process.args = rest.skip(1).cloned().collect();
             return self.run_text(&text);
         }

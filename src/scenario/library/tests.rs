@@ -167,3 +167,16 @@ fn an_id_that_stands_in_two_files_of_a_workspace_is_refused_with_both() {
         "{error}"
     );
 }
+
+#[test]
+fn the_published_faults_are_found_by_id_but_are_no_part_of_the_library() {
+    let library = library();
+    assert_eq!(library.published().count(), 14);
+    for scenario in library.published() {
+        assert!(scenario.id.as_str().starts_with("published-"));
+        assert_eq!(scenario.fixture, [crate::ids::FixtureId::new("published")]);
+        assert!(!scenario.reference_repair.is_empty(), "{}", scenario.id);
+        assert!(library.scenario(scenario.id.as_str()).is_ok());
+        assert!(library.scenarios().all(|other| other.id != scenario.id));
+    }
+}

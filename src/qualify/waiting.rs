@@ -1,0 +1,38 @@
+//! What a scenario needs and this build, or the embedded cluster, does not have.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::fixture::Fixtures;
+use crate::detect::expression::Needs;
+use crate::inject;
+use crate::scenario::model::Scenario;
+
+/// Capabilities that are missing, sorted; empty when the scenario can be run.
+pub fn for_what(scenario: &Scenario, fixtures: &Fixtures) -> Vec<String> {
+    if !scenario.needs.is_empty() {
+        // Said by the loader; what else is missing follows from it.
+        return scenario.needs.clone();
+    }
+    let mut missing = BTreeSet::new();
+    if !inject::is_available(&scenario.injector) {
+        missing.insert(format!("injector {}", scenario.injector.type_name()));
+    }
+    for id in &scenario.fixture {
+        if fixtures.load(std::slice::from_ref(id)).is_err() {
+            missing.insert(format!("fixture {id}"));
+        }
+    }
+    let detector = &scenario.detector;
+    let unanswerable = detector
+        .fixed_when
+        .iter()
+        .chain(&detector.regressed_when)
+        .chain(&scenario.manifest_when)
+        .any(|condition| {
+            Needs::of([&condition.expression]).prometheus && !condition.skip_if_unevaluable
+        });
+    if unanswerable {
+        missing.insert("prometheus".to_owned());
+    }
+    missing.into_iter().collect()
+}
