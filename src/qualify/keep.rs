@@ -100,45 +100,9 @@ mod tests {
     use super::*;
     use crate::cluster::target::Target;
     use crate::ids::Seed;
-    use crate::qualify::check::Check;
-    use crate::scenario::library::Library;
 
     #[tokio::test(start_paused = true)]
     async fn the_embedded_cluster_is_called_as_in_records() {
         assert_eq!(Target::embedded(Seed(1)).facts(), embedded());
-    }
-
-    #[test]
-    fn every_built_in_scenario_that_runs_is_qualified_in_a_fresh_workspace() {
-        let library = Library::open(None).unwrap();
-        let fixtures = Fixtures::compiled_in();
-        let store = Store::in_memory().unwrap();
-        for scenario in library.scenarios() {
-            let known = is_qualified(&store, scenario, &fixtures, &embedded()).unwrap();
-            let waits = !crate::qualify::waiting::for_what(scenario, &fixtures).is_empty();
-            assert_eq!(known, !waits, "{}", scenario.id);
-        }
-    }
-
-    #[test]
-    fn an_edited_scenario_another_cluster_and_a_later_miss_are_not_qualified() {
-        let library = Library::open(None).unwrap();
-        let fixtures = Fixtures::compiled_in();
-        let store = Store::in_memory().unwrap();
-        let scenario = library.scenario("replicas-zero-advocate").unwrap();
-        let mut edited = scenario.clone();
-        edited.sha256 = "0".repeat(64);
-        assert!(!is_qualified(&store, &edited, &fixtures, &embedded()).unwrap());
-        let mut other = embedded();
-        other.version = "v1.33.0".to_owned();
-        assert!(!is_qualified(&store, &scenario, &fixtures, &other).unwrap());
-        let all = compiled_in().unwrap().qualifications;
-        let mut missed = all
-            .into_iter()
-            .find(|one| one.scenario == scenario.id)
-            .unwrap();
-        missed.checks.push(Check::new("later", false, "no", "yes"));
-        keep(&store, &missed).unwrap();
-        assert!(!is_qualified(&store, &scenario, &fixtures, &embedded()).unwrap());
     }
 }
