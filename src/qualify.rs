@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::agent::BUILT_IN;
+use crate::agent::cheat::TRICKS;
 use crate::cluster::fixture::Fixtures;
 use crate::embed::{BuiltIn, Embedder};
 use crate::experience::snapshot::Snapshot;
@@ -116,9 +116,9 @@ impl Depth {
 
 /// Names of the built-in cheats, without their prefix.
 fn cheats() -> impl Iterator<Item = &'static str> {
-    BUILT_IN
+    TRICKS
         .iter()
-        .filter_map(|(name, _)| name.strip_prefix(CHEAT))
+        .filter_map(|(_, name, _)| name.strip_prefix(CHEAT))
 }
 
 /// How many runs qualifying the scenarios takes, for progress.
