@@ -2,6 +2,8 @@
 
 #[path = "run/bench.rs"]
 mod bench;
+#[path = "run/control.rs"]
+mod control;
 #[path = "run/crash.rs"]
 mod crash;
 #[path = "run/harmless.rs"]

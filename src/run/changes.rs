@@ -30,7 +30,7 @@ pub fn beyond_the_fault(
         })
         .collect();
     for step in &scenario.reference_repair {
-        explained.extend(repaired_paths(step));
+        explained.extend(repaired_paths(step, before));
     }
     before
         .differences(after)
@@ -100,7 +100,7 @@ fn overlap(one: &str, other: &str) -> bool {
 }
 
 /// The fields that a step of the reference repair writes.
-fn repaired_paths(step: &RepairStep) -> Vec<(ObjectKey, String)> {
+fn repaired_paths(step: &RepairStep, before: &ClusterState) -> Vec<(ObjectKey, String)> {
     let RepairStep::Patch {
         kind,
         namespace,
@@ -123,7 +123,10 @@ fn repaired_paths(step: &RepairStep) -> Vec<(ObjectKey, String)> {
                 paths.extend(operation["path"].as_str().map(dotted_pointer));
             }
         }
-        other => leaves(other, "", &mut paths),
+        other => {
+            let object = before.objects.get(&key).map(|state| &state.content);
+            leaves(other, object.unwrap_or(&Value::Null), "", &mut paths);
+        }
     }
     paths
         .into_iter()
@@ -134,16 +137,46 @@ fn repaired_paths(step: &RepairStep) -> Vec<(ObjectKey, String)> {
         .collect()
 }
 
-/// Paths of a merge patch, down to lists: which element a strategic merge means cannot be told from here.
-fn leaves(body: &Value, at: &str, found: &mut Vec<String>) {
-    match body.as_object().filter(|map| !map.is_empty()) {
-        Some(map) => {
+/// Paths of a patch, down to what it writes. The elements of a list are found in the object by their names; a list
+/// without names, or of names that the object does not have, is written as a whole.
+fn leaves(body: &Value, object: &Value, at: &str, found: &mut Vec<String>) {
+    match body {
+        Value::Object(map) if !map.is_empty() => {
             for (key, value) in map {
-                leaves(value, &below(at, key), found);
+                leaves(value, &object[key.as_str()], &below(at, key), found);
             }
         }
-        None => found.push(at.to_owned()),
+        Value::Array(items) if !items.is_empty() => {
+            let Some(indexes) = items
+                .iter()
+                .map(|item| position(item, object))
+                .collect::<Option<Vec<_>>>()
+            else {
+                found.push(at.to_owned());
+                return;
+            };
+            for (item, index) in items.iter().zip(indexes) {
+                for (key, value) in item
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .filter(|(key, _)| *key != "name")
+                {
+                    let here = below(&format!("{at}[{index}]"), key);
+                    leaves(value, &object[index][key.as_str()], &here, found);
+                }
+            }
+        }
+        _ => found.push(at.to_owned()),
     }
+}
+
+/// Where an element of a patch's list stands in the object's list.
+fn position(item: &Value, list: &Value) -> Option<usize> {
+    let name = item["name"].as_str()?;
+    list.as_array()?
+        .iter()
+        .position(|element| element["name"] == name)
 }
 
 fn dotted_pointer(pointer: &str) -> String {
@@ -175,13 +208,29 @@ mod tests {
 
     #[test]
     fn a_repair_patch_names_its_fields() {
-        let mut paths = Vec::new();
-        leaves(
-            &serde_json::json!({"spec": {"replicas": 1, "template": {"spec": {"containers": [{}]}}}}),
-            "",
-            &mut paths,
+        let object =
+            serde_json::json!({"spec": {"containers": [{"name": "sidecar"}, {"name": "api"}]}});
+        let named = |body: Value| {
+            let mut paths = Vec::new();
+            leaves(&body, &object, "", &mut paths);
+            paths
+        };
+        // The element is found by its name, so that the rest of it is not excused with the repair.
+        let probe = serde_json::json!({"spec": {"replicas": 1, "containers": [{"name": "api", "probe": {"path": "/"}}]}});
+        assert_eq!(
+            named(probe),
+            ["spec.containers[1].probe.path", "spec.replicas"]
         );
-        assert_eq!(paths, ["spec.replicas", "spec.template.spec.containers"]);
+        for unnamed in [
+            serde_json::json!([{}]),
+            serde_json::json!([{"name": "stranger"}]),
+            serde_json::json!([]),
+        ] {
+            assert_eq!(
+                named(serde_json::json!({"spec": {"containers": unnamed}})),
+                ["spec.containers"]
+            );
+        }
         assert_eq!(
             dotted_pointer("/spec/containers/0/resources/limits/nvidia.com~1gpu"),
             "spec.containers[0].resources.limits[\"nvidia.com/gpu\"]"

@@ -65,12 +65,24 @@ impl Bench {
 
     /// One whole run in paused time.
     pub fn run(&self, scenario: &Scenario, agent: &dyn Agent, seed: u64) -> Finished {
+        self.ordered(scenario, agent, seed, RunKind::Incident, Watching::AsNeeded)
+    }
+
+    /// One whole run of any kind in paused time.
+    pub fn ordered(
+        &self,
+        scenario: &Scenario,
+        agent: &dyn Agent,
+        seed: u64,
+        kind: RunKind,
+        watching: Watching,
+    ) -> Finished {
         let order = Order {
             scenario: Arc::new(scenario.clone()),
             seed: Seed(seed),
             qualified: false,
-            kind: RunKind::Incident,
-            watching: Watching::AsNeeded,
+            kind,
+            watching,
         };
         let setting = self.setting();
         paused().block_on(async {
