@@ -4,12 +4,14 @@
 
 pub mod cluster;
 pub mod completions;
+pub mod context;
 pub mod corpus;
 pub mod failure;
 pub mod init;
 pub mod interrupt;
 pub mod output;
 pub mod printable;
+pub mod recovery;
 pub mod run;
 pub mod runs;
 pub mod scenario;

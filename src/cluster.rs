@@ -5,11 +5,16 @@
 
 pub mod fixture;
 pub mod images;
+pub mod kubeconfig;
+pub mod ownership;
+pub mod remote;
 pub mod reset;
 pub mod resource;
 pub mod retry;
 pub mod state;
 pub mod target;
+
+use crate::store::StoreError;
 
 /// A cluster that cannot be used as asked.
 #[derive(Debug, thiserror::Error)]
@@ -59,8 +64,21 @@ pub enum ClusterError {
         #[source]
         source: serde_json::Error,
     },
-    #[error("namespace {namespace} exists and was not created by breakage")]
+    #[error(
+        "namespace {namespace} exists and was not created by breakage from this workspace; use the workspace that \
+         created it, or another cluster"
+    )]
     NotOurs { namespace: String },
+    #[error(
+        "{server} tells no uid of its namespace kube-system, so it cannot be told from other clusters"
+    )]
+    NoIdentity { server: String },
+    #[error("not as the reference is: {what}")]
+    Differs { what: String },
+    #[error("the store could not note it")]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Kubeconfig(#[from] kubeconfig::KubeconfigProblem),
     #[error("not settled after {seconds} s: {what}")]
     NotSettled { seconds: u64, what: String },
 }

@@ -8,11 +8,13 @@ pub mod event;
 pub mod fault;
 pub mod identity;
 pub mod past;
+pub mod planned;
 pub mod prepare;
 pub mod recover;
 pub mod repeat;
 pub mod restore;
 pub mod stage;
+pub mod standing;
 pub mod summary;
 pub mod verdict;
 pub mod work;
@@ -30,9 +32,10 @@ use crate::experience::learner::{Learner, Lesson};
 use crate::experience::policy::Policy;
 use crate::experience::snapshot::Snapshot;
 use crate::ids::Seed;
-use crate::inject::journal::JournalEntry;
-use crate::record::{Record, RunState, Source};
+use crate::inject::journal::{JournalEntry, Place};
+use crate::record::{FrameworkCode, Record, RunState, Source};
 use crate::run::event::Event;
+use crate::run::planned::{Planned, Undertaking};
 use crate::scenario::model::{Rubric, Scenario, Vocabulary};
 use crate::score::{self, Review, Score};
 use crate::store::{Batch, Store, StoreError};
@@ -108,8 +111,8 @@ pub struct Finished {
     pub score: Option<Score>,
 }
 
-/// Runs once on a target and keeps the record. The record is in the store when this returns; only a store that cannot
-/// be written is an error, and then the finished run comes back with it.
+/// Plans a run, runs it on a target and keeps the record. The record is in the store when this returns; only a store
+/// that cannot be written is an error, and then the finished run comes back with it.
 pub async fn once(
     setting: &Setting,
     order: &Order,
@@ -117,8 +120,48 @@ pub async fn once(
     target: &Target,
     emit: &mut dyn FnMut(Event),
 ) -> Result<Finished, (StoreError, Box<Finished>)> {
+    let blank = blank(setting, order, agent, target);
+    let planned = Planned::new(Place::of(target), blank.clone(), 1);
+    match Undertaking::begin(setting.store.clone(), planned) {
+        Ok(undertaking) => one_of(setting, &undertaking, 0, order, (agent, target), emit).await,
+        Err(error) => Err(unbegun(error, blank)),
+    }
+}
+
+fn blank(setting: &Setting, order: &Order, agent: &dyn Agent, target: &Target) -> Record {
+    let (facts, now) = (target.facts(), target.now_text());
+    stage::blank_record(setting, order, agent, &Place::of(target), facts, now)
+}
+
+/// A run that was not begun because the store could not take note of it.
+fn unbegun(error: StoreError, mut record: Record) -> (StoreError, Box<Finished>) {
+    record.state = RunState::FrameworkError {
+        code: FrameworkCode::StoreUnavailable,
+        message: stage::chain(&error),
+    };
+    (
+        error,
+        Box::new(Finished {
+            record,
+            score: None,
+        }),
+    )
+}
+
+/// One run of a plan, from the note that it begins to its record.
+async fn one_of(
+    setting: &Setting,
+    undertaking: &Undertaking,
+    index: u64,
+    order: &Order,
+    (agent, target): (&dyn Agent, &Target),
+    emit: &mut dyn FnMut(Event),
+) -> Result<Finished, (StoreError, Box<Finished>)> {
+    if let Err(error) = undertaking.begun(index) {
+        return Err(unbegun(error, blank(setting, order, agent, target)));
+    }
     let (finished, proven) = unkept(setting, order, agent, target, emit).await;
-    match keep(setting, order, &finished, proven) {
+    match keep(setting, undertaking, index, order, &finished, proven) {
         Ok(()) => Ok(finished),
         Err(error) => Err((error, Box::new(finished))),
     }
@@ -143,10 +186,12 @@ async fn unkept(
     (Finished { record, score }, proven)
 }
 
-/// Record, postmortem and the end of the journal entry in one commit: after a crash there is either the entry, and the
-/// undo can be done, or the finished run.
+/// Record, postmortem, the run's end in the plan and the end of the journal entry in one commit: after a crash there is
+/// either the entry, and the undo can be done, or the finished run.
 fn keep(
     setting: &Setting,
+    undertaking: &Undertaking,
+    index: u64,
     order: &Order,
     finished: &Finished,
     proven: Proven,
@@ -177,7 +222,7 @@ fn keep(
         // An account that the base does not take stays in the record; the run counts all the same.
         let _ = learner.learn_into(lesson, &mut batch);
     }
-    setting.store.write(&batch).map(drop)
+    undertaking.end(index, batch)
 }
 
 /// Whether the journal entry of a run may go.

@@ -1,4 +1,5 @@
-//! The workspace's one file: records, postmortems, vectors, undo journal, ownership, quarantine, qualifications.
+//! The workspace's one file: records, postmortems, vectors, qualifications, and what a crash must not lose: planned
+//! runs, the undo journal, ownership, the state to come back to, quarantine.
 //!
 //! The only module that names the database library. It keeps and returns texts and typed evidence; it never judges,
 //! embeds or searches. Every write is on disk before the call returns, and nothing that was not created here is ever
@@ -22,14 +23,18 @@ use crate::ids::{EmbedderId, PostmortemId, RunId};
 use crate::record::Record;
 use crate::store::error::read_failed;
 use crate::store::tables::{
-    JOURNAL, OWNERSHIP, POSTMORTEMS, QUALIFICATIONS, QUARANTINE, RECORDS, RUNS, TextTable, VECTORS,
+    CREATING, JOURNAL, OWNERSHIP, PLANNED, POSTMORTEMS, QUALIFICATIONS, QUARANTINE, RECORDS,
+    REFERENCES, RUNS, STANDING, TextTable, VECTORS,
 };
 
 /// The file's name inside a workspace.
 pub const STORE_FILE: &str = "breakage.redb";
 
 /// The format that this build writes and reads; raised when a table, key or encoding changes.
-pub const STORE_FORMAT: u32 = 1;
+pub const STORE_FORMAT: u32 = 2;
+
+/// The oldest format that this build takes over: format 1 lacks tables and is otherwise the same.
+pub const OLDEST_FORMAT: u32 = 1;
 
 /// An open store. One process owns it; threads share it by reference.
 pub struct Store {
@@ -81,8 +86,13 @@ impl Store {
 
     /// A store that ends with the process.
     pub fn in_memory() -> Result<Store, StoreError> {
+        Store::over_backend(redb::backends::InMemoryBackend::new())
+    }
+
+    /// A store on whatever keeps bytes, so that a test can have a disk that fails.
+    pub fn over_backend(backend: impl redb::StorageBackend) -> Result<Store, StoreError> {
         Ok(Store {
-            access: Access::All(open::in_memory()?),
+            access: Access::All(open::over_backend(backend)?),
             path: None,
         })
     }
@@ -154,6 +164,60 @@ impl Store {
         self.erase(JOURNAL, "journal", id)
     }
 
+    /// Keeps what is to be done before its first request. A plan of the same id is replaced.
+    pub fn put_planned<T: Serialize>(&self, id: &str, plan: &T) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        batch.put_planned(id, plan)?;
+        self.write(&batch).map(drop)
+    }
+
+    /// Every plan that has not come to its end, by id.
+    pub fn planned<T: DeserializeOwned>(&self) -> Result<Vec<(String, T)>, StoreError> {
+        self.texts(PLANNED, "planned")?
+            .into_iter()
+            .map(|(id, text)| self.decode("planned", &id, &text).map(|plan| (id, plan)))
+            .collect()
+    }
+
+    /// Notes that a namespace is about to be created. `key` names cluster and namespace, `token` is what tells the
+    /// namespace from one that somebody else creates.
+    pub fn note_creating(&self, key: &str, token: &str) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        batch.note_creating(key, token);
+        self.write(&batch).map(drop)
+    }
+
+    /// Key and token of namespaces whose creation was begun and is not known to have ended.
+    pub fn creating(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.texts(CREATING, "creating")
+    }
+
+    /// Keeps the state that a cluster must come back to.
+    pub fn put_reference<T: Serialize>(&self, key: &str, state: &T) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        batch.put_reference(key, state)?;
+        self.write(&batch).map(drop)
+    }
+
+    pub fn reference<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, StoreError> {
+        self.text(REFERENCES, "references", key)?
+            .map(|text| self.decode("references", key, &text))
+            .transpose()
+    }
+
+    /// Notes what is being made to stand in a cluster.
+    pub fn put_standing<T: Serialize>(&self, cluster: &str, what: &T) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        batch.put_standing(cluster, what)?;
+        self.write(&batch).map(drop)
+    }
+
+    pub fn standing<T: DeserializeOwned>(&self, cluster: &str) -> Result<Option<T>, StoreError> {
+        self.text(STANDING, "standing", cluster)?
+            .map(|text| self.decode("standing", cluster, &text))
+            .transpose()
+    }
+
     /// Closes a cluster to further runs.
     pub fn quarantine(&self, cluster: &str, reason: &str) -> Result<(), StoreError> {
         let mut batch = Batch::default();
@@ -164,6 +228,11 @@ impl Store {
     /// Why a cluster is closed, if it is.
     pub fn quarantine_reason(&self, cluster: &str) -> Result<Option<String>, StoreError> {
         self.text(QUARANTINE, "quarantine", cluster)
+    }
+
+    /// Every closed cluster with the reason.
+    pub fn quarantined(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.texts(QUARANTINE, "quarantine")
     }
 
     /// Opens a cluster again. False when it was not closed.

@@ -155,7 +155,7 @@ fn a_request_to_terminate_undoes_and_records_as_an_interruption_does() {
     let folder = tempfile::tempdir().unwrap();
     let mut running = std::process::Command::new(env!("CARGO_BIN_EXE_breakage"))
         .env("BREAKAGE_WORKSPACE", folder.path())
-        .args(["run", "replicas-zero-advocate", "--reps", "100000"])
+        .args(["run", "replicas-zero-advocate", "--reps", "500"])
         .args(["--jobs", "1", "--json"])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())
@@ -173,4 +173,15 @@ fn a_request_to_terminate_undoes_and_records_as_an_interruption_does() {
     assert_eq!(running.wait().unwrap().code(), Some(130));
     let last: Value = serde_json::from_str(&last).unwrap();
     assert_eq!(last["state_code"], "interrupted");
+    // Every planned run has one record, also those that never began.
+    let listed = breakage(folder.path(), &["runs", "list", "--json"]);
+    let listed: Vec<Value> = serde_json::from_slice(&listed.stdout).unwrap();
+    let mut ids: Vec<&str> = listed
+        .iter()
+        .map(|r| r["run_id"].as_str().unwrap())
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!((listed.len(), ids.len()), (500, 500));
+    assert!(listed.iter().any(|run| run["state"] == "not_run"));
 }

@@ -30,7 +30,7 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("agent", &["ids", "record", "scenario"]),
     (
         "cluster",
-        &["embedded", "gateway", "ids", "record", "store"],
+        &["clock", "embedded", "gateway", "ids", "record", "store"],
     ),
     ("inject", &["cluster", "ids", "record", "scenario", "store"]),
     ("observe", &["cluster", "detect", "ids", "record"]),

@@ -4,8 +4,15 @@ use tokio::sync::watch;
 
 use crate::cli::failure::INTERRUPTED;
 
-/// Listens on a thread of its own for as long as the process lives; `stop` turns true at the first signal.
+/// For runs on embedded clusters, of which a process leaves nothing; otherwise as [`listen_leaving`].
 pub fn listen(stop: watch::Sender<bool>) {
+    let left = "what was left of the embedded cluster ended with it";
+    listen_leaving(stop, left.to_owned());
+}
+
+/// Listens on a thread of its own for as long as the process lives; `stop` turns true at the first signal. `left` is what
+/// to say at the second: what is left and how to undo it.
+pub fn listen_leaving(stop: watch::Sender<bool>, left: String) {
     std::thread::spawn(move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -22,7 +29,7 @@ pub fn listen(stop: watch::Sender<bool>) {
             anstream::eprintln!("interrupted: undoing the fault; once more to end at once");
             stop.send_replace(true);
             signals.next().await;
-            anstream::eprintln!("ended; what was left of the embedded cluster ended with it");
+            anstream::eprintln!("ended; {left}");
             std::process::exit(i32::from(INTERRUPTED));
         });
     });

@@ -3,6 +3,7 @@
 pub(in crate::cli) mod account;
 mod agents;
 mod dry_run;
+mod lasting;
 mod repetitions;
 
 use std::num::NonZeroUsize;
@@ -12,11 +13,14 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
+use crate::agent::Agent;
 use crate::agent::choice::Choice;
+use crate::cli::context::ContextArgs;
 use crate::cli::failure::{BELOW_THRESHOLD, Failure, INTERRUPTED, INVALID_RUNS};
 use crate::cli::scenario::open_library;
-use crate::cli::{Context, interrupt};
+use crate::cli::{Context, interrupt, recovery};
 use crate::cluster::fixture::{self, Fixtures};
+use crate::cluster::target;
 use crate::config::Workspace;
 use crate::detect::expression::Needs;
 use crate::embed::{BuiltIn, Embedder};
@@ -28,9 +32,9 @@ use crate::experience::{ExperienceError, Reader, seeds};
 use crate::ids::Seed;
 use crate::inject;
 use crate::qualify::keep;
-use crate::record::{FrameworkCode, RunState};
-use crate::run::recover::{Recovered, recover};
-use crate::run::repeat::{Progress, RepeatError, Repetitions, repeat};
+use crate::record::{ClusterFacts, FrameworkCode, RunState};
+use crate::run::recover::recover;
+use crate::run::repeat::{RepeatError, Repetitions, repeat};
 use crate::run::summary::Summary;
 use crate::run::{Finished, RunKind, Setting, Watching};
 use crate::scenario::library::{DEFAULT_RUBRIC, Library};
@@ -45,11 +49,13 @@ const MAX_JOBS: i64 = 1024;
 /// A mean of points is exact to a millionth; what a sum of decimals adds is no shortfall.
 const ROUNDING: f64 = 1e-9;
 
-/// Take a scenario through one whole run on the embedded cluster and keep a scored record
+/// Take a scenario through one whole run and keep a scored record
 ///
-/// The cluster is made for the run, inside this process and in its own time: a run of ten minutes takes a moment, and
-/// the same seed gives the same run. Wall time goes to stderr. The agent may look up past incidents; what earlier runs
-/// of this very scenario left is not served to it, unless --same-scenario asks for that.
+/// The embedded cluster is made for the run, inside this process and in its own time: a run of ten minutes takes a moment,
+/// and the same seed gives the same run. With --context the run takes place in a cluster that outlives the process, in its
+/// time; breakage creates the namespaces that it uses and touches no others. Wall time goes to stderr. The agent may
+/// look up past incidents; what earlier runs of this very scenario left is not served to it, unless --same-scenario asks
+/// for that.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   breakage run secret-missing-key-advocate
@@ -97,7 +103,9 @@ pub struct Args {
     /// Print one JSON object per run
     #[arg(long)]
     pub json: bool,
-    // Last, because its heading would take in the flags that follow.
+    // Last, because their headings would take in the flags that follow.
+    #[command(flatten)]
+    pub place: ContextArgs,
     #[command(flatten)]
     pub retrieval: RetrievalArgs,
 }
@@ -168,13 +176,22 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
             u64::MAX
         )));
     }
+    let chosen = args.place.chosen()?;
+    if let (Some(chosen), Some(2..)) = (&chosen, args.jobs) {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "runs in one lasting cluster ({}) go one after another, for they would break each other's; leave --jobs out",
+            chosen.context
+        )));
+    }
     if args.dry_run {
-        return dry_run::run(context, args, &fixtures, &scenario);
+        return dry_run::run(context, args, &fixtures, &scenario, chosen);
     }
     let store = Arc::new(workspace.store().map_err(Failure::input)?);
-    tell_recovered(context, &store)?;
     let (stop, interrupted) = watch::channel(false);
-    interrupt::listen(stop);
+    match &chosen {
+        Some(chosen) => interrupt::listen_leaving(stop, lasting::left(context, chosen)),
+        None => interrupt::listen(stop),
+    }
     let seeds = seeds::of_workspace(workspace.folder()).map_err(Failure::input)?;
     let mut setting = setting(context, args, &library, &seeds, store, interrupted)?;
     if !args.retrieval.same_scenario {
@@ -182,7 +199,13 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         excluded.insert(scenario.id.clone());
     }
     setting.fixtures = Arc::new(fixtures);
-    run_all(context, args, &agent, &setting, scenario)
+    match chosen {
+        Some(chosen) => lasting::run(context, args, &agent, &setting, scenario, chosen),
+        None => {
+            tell_recovered(context, &setting.store)?;
+            run_all(context, args, &agent, &setting, scenario)
+        }
+    }
 }
 
 /// Says on stderr which fixtures of the workspace take the place of those compiled in; the library tells its own.
@@ -237,7 +260,7 @@ fn refuse_unanswerable(scenario: &Scenario) -> Result<(), Failure> {
     });
     unanswerable.map_or(Ok(()), |condition| {
         Err(Failure::input(anyhow::anyhow!(
-            "scenario {} asks Prometheus, which the embedded cluster does not have: {}",
+            "scenario {} asks Prometheus, which runs do not have: {}",
             scenario.id,
             condition.text
         ))
@@ -245,7 +268,8 @@ fn refuse_unanswerable(scenario: &Scenario) -> Result<(), Failure> {
     })
 }
 
-fn tell_recovered(context: &Context, store: &Store) -> Result<(), Failure> {
+/// Gives runs on embedded clusters that were cut off their records; those of other clusters are told.
+fn tell_recovered(context: &Context, store: &Arc<Store>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
@@ -253,22 +277,8 @@ fn tell_recovered(context: &Context, store: &Store) -> Result<(), Failure> {
     let found = runtime
         .block_on(recover(store, None))
         .map_err(Failure::input)?;
-    for outcome in found {
-        let text = match outcome {
-            Recovered::Gone { run } => {
-                format!(
-                    "run {run} was cut off; its embedded cluster ended with it, nothing is left"
-                )
-            }
-            Recovered::Undone { run, .. } => format!("run {run} was cut off; its fault is undone"),
-            Recovered::Failed { run, reason } => {
-                format!("warning: the fault of run {run} could not be undone: {reason}")
-            }
-            Recovered::Elsewhere { run, cluster } => {
-                format!("warning: run {run} was cut off on another cluster ({cluster})")
-            }
-        };
-        context.output.note(&text);
+    for line in recovery::lines(context, &found) {
+        context.output.note(&line);
     }
     Ok(())
 }
@@ -356,16 +366,25 @@ fn run_all(
     scenario: Arc<Scenario>,
 ) -> Result<ExitCode, Failure> {
     let make = || agent.make();
-    let qualified = keep::is_qualified(
-        &setting.store,
-        &scenario,
-        &setting.fixtures,
-        &keep::embedded(),
-    )
-    .map_err(Failure::input)?;
-    let plan = Repetitions {
+    let plan = plan(args, setting, &scenario, target::embedded_facts(), &make)?;
+    let started = Instant::now();
+    let mut printer = repetitions::Printer::new(context, args, &scenario);
+    let unbegun = repeat(setting, &plan, |progress| printer.progress(progress));
+    printer.finish(started.elapsed(), ended(setting, unbegun))
+}
+
+/// The runs of the command.
+fn plan<'a>(
+    args: &Args,
+    setting: &Setting,
+    scenario: &Arc<Scenario>,
+    cluster: ClusterFacts,
+    agent: &'a (dyn Fn() -> Box<dyn Agent> + Sync),
+) -> Result<Repetitions<'a>, Failure> {
+    let qualified = keep::is_qualified(&setting.store, scenario, &setting.fixtures, &cluster);
+    Ok(Repetitions {
         scenario: scenario.clone(),
-        qualified,
+        qualified: qualified.map_err(Failure::input)?,
         kind: if args.healthy {
             RunKind::Healthy
         } else {
@@ -375,15 +394,23 @@ fn run_all(
         base: Seed(args.seed),
         count: args.reps,
         jobs: args.jobs.map_or_else(cores, usize::from),
-        agent: &make,
-    };
-    let started = Instant::now();
-    let mut printer = repetitions::Printer::new(context, args, &scenario);
-    repeat(setting, &plan, |progress| match progress {
-        Progress::Event { event, .. } => printer.event(&event),
-        Progress::Done { index, outcome } => printer.done(index, *outcome),
-    });
-    printer.finish(started.elapsed())
+        agent,
+    })
+}
+
+/// How a command's runs came to their end.
+struct Ended {
+    /// Planned runs that did not begin.
+    unbegun: u64,
+    /// The user wanted to stop.
+    interrupted: bool,
+}
+
+fn ended(setting: &Setting, unbegun: u64) -> Ended {
+    Ended {
+        unbegun,
+        interrupted: *setting.interrupted.borrow(),
+    }
 }
 
 fn cores() -> usize {
@@ -427,7 +454,7 @@ fn print_json(context: &Context, finished: &Finished) -> Result<(), Failure> {
 
 fn not_kept(error: RepeatError) -> Failure {
     match error {
-        RepeatError::NotKept { .. } => Failure::input(error),
+        RepeatError::NotKept { .. } | RepeatError::NotPlanned(_) => Failure::input(error),
         RepeatError::Runtime(_) => Failure::internal(error),
     }
 }

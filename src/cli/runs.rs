@@ -1,4 +1,6 @@
-//! `breakage runs`: the records that runs left, and scoring them again.
+//! `breakage runs`: the records that runs left, scoring them again, and undoing what a run left that was cut off.
+
+mod restore;
 
 use std::process::ExitCode;
 
@@ -20,7 +22,7 @@ use crate::scenario::model::Scenario;
 use crate::score::{self, Score};
 use crate::store::Store;
 
-/// List, show and rescore the records of runs
+/// List, show and rescore the records of runs, undo what a run left that was cut off
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]
@@ -54,9 +56,14 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    Restore(restore::Args),
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
+    // It writes, so it opens the store for itself.
+    if let Command::Restore(args) = &args.command {
+        return restore::run(context, args);
+    }
     let workspace =
         Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)?;
     let library = open_library(context)?;
@@ -72,6 +79,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
             let record = find(store.as_ref(), id)?;
             show(context, &library, record, rubric, *json)?;
         }
+        Command::Restore(_) => {}
     }
     Ok(ExitCode::SUCCESS)
 }

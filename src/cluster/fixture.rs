@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -66,7 +67,7 @@ const FIXTURES: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Manifests in the order in which they can be applied, of one or more fixtures.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fixture {
     /// The names joined by `+`.
     pub name: String,

@@ -4,7 +4,7 @@
 //! from the reference is deleted or made anew: a good repair is a difference too, and so is a longer rollout history,
 //! which the next agent could read. Nothing outside owned namespaces is ever written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::cluster::ClusterError;
 use crate::cluster::fixture::Fixture;
+pub use crate::cluster::ownership::Owned;
 use crate::cluster::resource::{self, Resource};
 use crate::cluster::state::{self, ClusterState, ObjectKey};
 use crate::record::StateChangeKind;
@@ -23,12 +24,6 @@ pub const GONE_DEADLINE: Duration = Duration::from_secs(90);
 /// Controllers act within a second or two; asking more often only costs the server.
 const POLL: Duration = Duration::from_secs(2);
 
-/// The namespaces that we created in one cluster, by uid.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Owned {
-    pub namespaces: BTreeMap<String, String>,
-}
-
 /// Creates what is missing of the fixture: first what stands still, then databases, then services, each at rest
 /// before the next. A namespace of that name that is not ours is refused before anything is written.
 pub async fn apply(
@@ -36,8 +31,14 @@ pub async fn apply(
     fixture: &Fixture,
     owned: &mut Owned,
 ) -> Result<(), ClusterError> {
+    let mut missing = Vec::new();
     for name in &fixture.namespaces {
-        own_namespace(client, name, owned).await?;
+        if !stands(client, name, owned).await? {
+            missing.push(name);
+        }
+    }
+    for name in missing {
+        owned.create(client, name).await?;
     }
     for wave in [Wave::Still, Wave::StatefulSets, Wave::Workloads] {
         let mut created = false;
@@ -67,6 +68,81 @@ pub async fn to_reference(
     restore_namespaces(client, fixture, reference, &live).await?;
     apply(client, fixture, owned).await?;
     at_rest(client, REST_DEADLINE).await
+}
+
+/// Makes a fixture stand in a cluster that may hold what earlier runs left, and answers the state at rest. With a
+/// reference the namespaces are made equal to it, and that is proven. Without one they are made anew.
+pub async fn make_stand(
+    client: &kube::Client,
+    fixture: &Fixture,
+    owned: &mut Owned,
+    reference: Option<&ClusterState>,
+) -> Result<ClusterState, ClusterError> {
+    owned.settle(client).await?;
+    let others: BTreeSet<String> = owned
+        .names()
+        .into_iter()
+        .filter(|name| reference.is_none() || !fixture.namespaces.contains(name))
+        .collect();
+    remove_namespaces(client, owned, &others).await?;
+    let Some(reference) = reference else {
+        apply(client, fixture, owned).await?;
+        return at_rest(client, REST_DEADLINE).await;
+    };
+    let wanted = reference.within(&fixture.namespaces);
+    let live = state::read(client).await?.within(&fixture.namespaces);
+    let standing = live.unsettled().is_empty()
+        && wanted.hash() == live.hash()
+        && to_remake(&wanted, &live, &fixture.namespaces).is_empty();
+    let state = if standing {
+        // Whose they are is looked at all the same.
+        for name in &fixture.namespaces {
+            stands(client, name, owned).await?;
+        }
+        at_rest(client, REST_DEADLINE).await?
+    } else {
+        to_reference(client, fixture, owned, reference).await?
+    };
+    let differences = wanted.differences(&state.within(&fixture.namespaces));
+    let left: Vec<String> = differences
+        .iter()
+        .filter(|difference| difference.what != StateChangeKind::Recreated)
+        .map(ToString::to_string)
+        .collect();
+    if left.is_empty() {
+        Ok(state)
+    } else {
+        Err(ClusterError::Differs {
+            what: left.join("; "),
+        })
+    }
+}
+
+/// Deletes namespaces of ours and waits until they are gone.
+pub async fn remove_namespaces(
+    client: &kube::Client,
+    owned: &mut Owned,
+    names: &BTreeSet<String>,
+) -> Result<(), ClusterError> {
+    let resource = resource::of_kind("Namespace")?;
+    for name in names {
+        // By uid: one of the same name that somebody else made since is left alone.
+        if let Some(live) = resource.get(client, "", name).await?
+            && owned.recognise(client, name, &live).await?
+        {
+            resource.delete(client, "", name).await?;
+            gone(client, resource, "", name).await?;
+        }
+        owned.forget(name)?;
+    }
+    Ok(())
+}
+
+/// Deletes every namespace of ours, also one whose creation was cut off.
+pub async fn remove_all(client: &kube::Client, owned: &mut Owned) -> Result<(), ClusterError> {
+    owned.settle(client).await?;
+    let names = owned.names();
+    remove_namespaces(client, owned, &names).await
 }
 
 /// Waits until every workload outside the system namespaces is at rest; answers the whole state then.
@@ -199,31 +275,26 @@ async fn gone(
     }
 }
 
-async fn own_namespace(
+/// Whether a namespace of ours stands. One on its way out is waited for; one that is not ours is refused.
+async fn stands(
     client: &kube::Client,
     name: &str,
     owned: &mut Owned,
-) -> Result<(), ClusterError> {
+) -> Result<bool, ClusterError> {
     let resource = resource::of_kind("Namespace")?;
-    if let Some(live) = resource.get(client, "", name).await? {
-        if live["metadata"].get("deletionTimestamp").is_some() {
-            gone(client, resource, "", name).await?;
-        } else if owned.namespaces.contains_key(uid(&live)) {
-            return Ok(());
-        } else {
-            return Err(ClusterError::NotOurs {
-                namespace: name.to_owned(),
-            });
-        }
+    let Some(live) = resource.get(client, "", name).await? else {
+        return Ok(false);
+    };
+    if live["metadata"].get("deletionTimestamp").is_some() {
+        gone(client, resource, "", name).await?;
+        return Ok(false);
     }
-    let manifest = serde_json::json!({
-        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
-    });
-    let created = resource.create(client, "", &manifest).await?;
-    owned
-        .namespaces
-        .insert(uid(&created).to_owned(), name.to_owned());
-    Ok(())
+    if owned.recognise(client, name, &live).await? {
+        return Ok(true);
+    }
+    Err(ClusterError::NotOurs {
+        namespace: name.to_owned(),
+    })
 }
 
 /// Puts back labels and annotations of owned namespaces that somebody changed.
@@ -266,8 +337,4 @@ async fn create_if_absent(client: &kube::Client, object: &Value) -> Result<bool,
         Err(ClusterError::Api { code: 409, .. }) => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-fn uid(object: &Value) -> &str {
-    object["metadata"]["uid"].as_str().unwrap_or_default()
 }

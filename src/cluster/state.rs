@@ -44,7 +44,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObjectState {
     /// Tells a recreated object from the one before; no part of the hash.
     pub uid: String,
@@ -56,8 +56,12 @@ pub struct ObjectState {
     pub unsettled: Option<String>,
 }
 
-/// Everything outside the system namespaces at one moment.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Everything outside the system namespaces at one moment. As JSON it is the list of its objects.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(
+    from = "Vec<(ObjectKey, ObjectState)>",
+    into = "Vec<(ObjectKey, ObjectState)>"
+)]
 pub struct ClusterState {
     pub objects: BTreeMap<ObjectKey, ObjectState>,
 }
@@ -69,6 +73,37 @@ pub struct Difference {
     pub what: StateChangeKind,
     /// Dotted, as in scenario files; empty unless a field differs.
     pub path: String,
+}
+
+impl From<Vec<(ObjectKey, ObjectState)>> for ClusterState {
+    fn from(objects: Vec<(ObjectKey, ObjectState)>) -> ClusterState {
+        ClusterState {
+            objects: objects.into_iter().collect(),
+        }
+    }
+}
+
+impl From<ClusterState> for Vec<(ObjectKey, ObjectState)> {
+    fn from(state: ClusterState) -> Vec<(ObjectKey, ObjectState)> {
+        state.objects.into_iter().collect()
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.what {
+            StateChangeKind::Created => "was created",
+            StateChangeKind::Deleted => "is gone",
+            StateChangeKind::Recreated => "was recreated",
+            StateChangeKind::FieldChanged => "differs in",
+        };
+        write!(f, "{} {what}", self.key)?;
+        if self.path.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " {}", self.path)
+        }
+    }
 }
 
 /// Reads the state of a cluster.
@@ -116,6 +151,22 @@ impl ClusterState {
             unsettled: unsettled(kind, object),
         };
         self.objects.insert(key, state);
+    }
+
+    /// The part of the state in the named namespaces, and these themselves.
+    pub fn within(&self, namespaces: &BTreeSet<String>) -> ClusterState {
+        let inside = |key: &ObjectKey| {
+            namespaces.contains(&key.namespace)
+                || (key.kind == "Namespace" && namespaces.contains(&key.name))
+        };
+        ClusterState {
+            objects: self
+                .objects
+                .iter()
+                .filter(|(key, _)| inside(key))
+                .map(|(key, state)| (key.clone(), state.clone()))
+                .collect(),
+        }
     }
 
     /// SHA-256 over the canonical text, hex. A workload that is not at rest gives another hash than one that is.

@@ -1,4 +1,4 @@
-//! Where a cluster and its clients come from: today the embedded cluster.
+//! Where a cluster and its clients come from: the embedded cluster, or one that a kubeconfig names.
 //!
 //! A target hands out our own client and the service below it, around which the gateway puts its recording layer for
 //! the agent's. It decides nothing about runs.
@@ -14,6 +14,7 @@ use tower::BoxError;
 use tower::util::{BoxCloneSyncService, MapErr, MapRequest, MapResponse};
 
 use crate::cluster::images;
+use crate::cluster::remote::Remote;
 use crate::cluster::retry::Versions;
 use crate::embedded::bootstrap;
 use crate::embedded::cluster::{Cluster, ClusterConfig};
@@ -56,15 +57,16 @@ pub struct Target {
 #[derive(Clone)]
 enum Place {
     Embedded(Cluster),
+    /// One that outlives the process.
+    Remote(Box<Remote>),
 }
 
 impl Target {
     /// A fresh embedded cluster whose ids, names, jitter and date derive from the seed.
     pub fn embedded(seed: Seed) -> Target {
-        let offset = seed.child("cluster start", 0).0 % (SPREAD_S * 1000);
         let cluster = Cluster::new(ClusterConfig {
             seed: seed.child("cluster", 0).0,
-            start: EPOCH + Duration::from_millis(offset),
+            start: embedded_start(seed),
             images: images::registry(),
         });
         cluster.with(bootstrap::populate);
@@ -82,20 +84,33 @@ impl Target {
         self
     }
 
-    /// The embedded cluster itself, for tests and for the gateway.
-    pub fn cluster(&self) -> &Cluster {
-        let Place::Embedded(cluster) = &self.place;
-        cluster
+    /// A cluster that outlives the process, behind its client's stack.
+    pub(super) fn remote(service: Service, remote: Remote) -> Target {
+        Target {
+            service,
+            versions: Versions::default(),
+            place: Place::Remote(Box::new(remote)),
+        }
     }
 
     /// Lets the fixture grow old where the cluster's time is ours, so that nothing looks as if made for the occasion.
     pub fn grow_older(&self, by: Duration) {
-        self.cluster().grow_older(by);
+        if let Place::Embedded(cluster) = &self.place {
+            cluster.grow_older(by);
+        }
     }
 
     /// Whether the cluster ends with this process, so that nothing is left of it after a crash.
     pub fn ends_with_process(&self) -> bool {
-        true
+        self.lasting().is_none()
+    }
+
+    /// What is known of a cluster that outlives the process.
+    pub fn lasting(&self) -> Option<&Remote> {
+        match &self.place {
+            Place::Embedded(_) => None,
+            Place::Remote(remote) => Some(remote),
+        }
     }
 
     /// The service that answers Kubernetes paths, for a client with a layer around it.
@@ -126,16 +141,37 @@ impl Target {
     }
 
     pub fn facts(&self) -> ClusterFacts {
-        ClusterFacts {
-            name: "embedded".to_owned(),
-            version: EMBEDDED_VERSION.to_owned(),
+        match &self.place {
+            Place::Embedded(_) => embedded_facts(),
+            Place::Remote(remote) => remote.facts.clone(),
         }
     }
 
     /// The cluster's wall-clock time, RFC 3339 to the second.
     pub fn now_text(&self) -> String {
-        self.cluster().now().seconds_text()
+        match &self.place {
+            Place::Embedded(cluster) => cluster.now().seconds_text(),
+            Place::Remote(remote) => remote.now_text(),
+        }
     }
+}
+
+/// What a record says of an embedded cluster.
+pub fn embedded_facts() -> ClusterFacts {
+    ClusterFacts {
+        name: "embedded".to_owned(),
+        version: EMBEDDED_VERSION.to_owned(),
+    }
+}
+
+/// When the embedded cluster of a seed starts, RFC 3339 to the second.
+pub fn embedded_start_text(seed: Seed) -> String {
+    embedded_start(seed).seconds_text()
+}
+
+fn embedded_start(seed: Seed) -> Time {
+    let offset = seed.child("cluster start", 0).0 % (SPREAD_S * 1000);
+    EPOCH + Duration::from_millis(offset)
 }
 
 /// Gives the body a type that does not name the server below.

@@ -1,7 +1,10 @@
 //! The write-ahead journal of faults: on disk before the first write, erased when the undo is proven.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::target::Target;
 use crate::ids::{RunId, ScenarioId};
 use crate::inject::change::Plan;
 use crate::store::{Store, StoreError};
@@ -9,13 +12,40 @@ use crate::store::{Store, StoreError};
 /// Version of an entry's JSON.
 const FORMAT: u32 = 1;
 
-/// Where a fault was written. An undo must never reach another cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Where a run takes place. An undo must never reach another cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// The uid of the cluster's `kube-system` namespace.
+    /// The uid of the cluster's `kube-system` namespace; empty for a cluster that ends with the process.
     pub cluster_uid: String,
     /// The cluster ends with the process that made it; after a crash nothing is left of it.
     pub ends_with_process: bool,
+    /// The kubeconfig context that led there. It may lead elsewhere by now: only the uid tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// The kubeconfig, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubeconfig: Option<PathBuf>,
+}
+
+impl Place {
+    /// A cluster that ends with the process.
+    pub fn passing() -> Place {
+        Place {
+            ends_with_process: true,
+            ..Place::default()
+        }
+    }
+
+    pub fn of(target: &Target) -> Place {
+        target
+            .lasting()
+            .map_or_else(Place::passing, |remote| Place {
+                cluster_uid: remote.uid.clone(),
+                ends_with_process: false,
+                context: Some(remote.facts.name.clone()),
+                kubeconfig: remote.kubeconfig.clone(),
+            })
+    }
 }
 
 /// A fault that may be in a cluster. Applied or not is told by comparing the live fields with the plan.

@@ -2,7 +2,6 @@
 
 use tokio::time::Instant;
 
-use crate::cluster::resource;
 use crate::detect::watch::{DEFAULT_MANIFEST_MS, Manifest};
 use crate::inject;
 use crate::inject::journal::{JournalEntry, Place};
@@ -22,7 +21,7 @@ impl Run<'_> {
         for warning in plan.warnings.drain(..) {
             (self.emit)(Event::Notice { text: warning });
         }
-        self.write_ahead(&plan).await?;
+        self.write_ahead(&plan)?;
         self.proven = Proven::Open;
         let planned = plan.clone();
         // From here on the plan is what the undo goes by, whatever happens to this stage.
@@ -31,23 +30,17 @@ impl Run<'_> {
         if plan != planned {
             // The server stored other spellings than foreseen; the undo must know them.
             self.plan = Some(plan.clone());
-            self.write_ahead(&plan).await?;
+            self.write_ahead(&plan)?;
         }
         written.map_err(|error| Failed::because(error.code(), &error))?;
         Ok(Stage::Manifest)
     }
 
-    async fn write_ahead(&self, plan: &inject::change::Plan) -> Result<(), Failed> {
-        let place = Place {
-            cluster_uid: cluster_uid(&self.client)
-                .await
-                .map_err(|error| Failed::because(FrameworkCode::ClusterUnreachable, &error))?,
-            ends_with_process: self.target.ends_with_process(),
-        };
+    fn write_ahead(&self, plan: &inject::change::Plan) -> Result<(), Failed> {
         let entry = JournalEntry::new(
             self.record.run_id.clone(),
             self.order.scenario.id.clone(),
-            place,
+            Place::of(self.target),
             plan.clone(),
         );
         journal(self.setting, &entry)
@@ -101,15 +94,4 @@ fn not_shown(manifest: &Manifest) -> String {
         "not shown within {deadline} s: of fixed_when still holds {missing}, so the fault does not show (every \
          condition must be false for {seconds} s); give the scenario a manifest_when"
     )
-}
-
-/// The identity of a cluster: the uid of its `kube-system` namespace.
-pub(super) async fn cluster_uid(
-    client: &kube::Client,
-) -> Result<String, crate::cluster::ClusterError> {
-    let resource = resource::of_kind("Namespace")?;
-    let namespace = resource.get(client, "", "kube-system").await?;
-    Ok(namespace
-        .and_then(|object| object["metadata"]["uid"].as_str().map(str::to_owned))
-        .unwrap_or_default())
 }

@@ -3,15 +3,17 @@
 use sha2::{Digest, Sha256};
 
 use crate::agent::Agent;
-use crate::ids::{RunId, Seed};
+use crate::ids::{RunId, ScenarioId, Seed};
+use crate::inject::journal::Place;
 use crate::run::{Order, Setting};
 
 /// Letters of the digest in a run id; 2^40 variants of one scenario and seed.
 const DIGEST_LETTERS: usize = 10;
 
 /// `<scenario>-<seed>-<digest>`; the digest covers the scenario's text and fixture, the agent, what
-/// retrieval may serve, the rubric that was asked for, whether there is a fault, and whether the postmortem is served on.
-pub fn run_id(setting: &Setting, order: &Order, agent: &dyn Agent) -> RunId {
+/// retrieval may serve, the rubric that was asked for, whether the postmortem is served on, whether there is a fault, and
+/// the cluster where it outlives the process.
+pub fn run_id(setting: &Setting, order: &Order, agent: &dyn Agent, place: &Place) -> RunId {
     let scenario = &order.scenario;
     let policy = &setting.policy;
     // A fixture that cannot be loaded fails the run in its first stage.
@@ -34,27 +36,33 @@ pub fn run_id(setting: &Setting, order: &Order, agent: &dyn Agent) -> RunId {
         hash.update(part.as_bytes());
         hash.update([0]);
     }
+    hash.update(place.cluster_uid.as_bytes());
     let digest = hex::encode(hash.finalize());
-    RunId::new(format!(
-        "{}-{}-{}",
-        scenario.id,
-        order.seed,
-        &digest[..DIGEST_LETTERS]
-    ))
+    joined(&scenario.id, order.seed, &digest[..DIGEST_LETTERS])
+}
+
+fn joined(scenario: &ScenarioId, seed: Seed, digest: &str) -> RunId {
+    RunId::new(format!("{scenario}-{seed}-{digest}"))
+}
+
+/// The id of the run that differs by its seed alone.
+pub fn with_seed(run: &RunId, scenario: &ScenarioId, seed: Seed) -> RunId {
+    let (_, digest) = run.as_str().rsplit_once('-').unwrap_or_default();
+    joined(scenario, seed, digest)
 }
 
 /// `<scenario>-<uuid>`, the uuid a version 4 from the seed.
-pub fn incident_id(order: &Order) -> String {
+pub fn incident_id(scenario: &ScenarioId, seed: Seed) -> String {
     let mut bytes = [0u8; 16];
     for (half, index) in bytes.chunks_mut(8).zip(0..) {
-        half.copy_from_slice(&order.seed.child("incident", index).0.to_be_bytes());
+        half.copy_from_slice(&seed.child("incident", index).0.to_be_bytes());
     }
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     let hex = hex::encode(bytes);
     format!(
         "{}-{}-{}-{}-{}-{}",
-        order.scenario.id,
+        scenario,
         &hex[..8],
         &hex[8..12],
         &hex[12..16],

@@ -21,16 +21,21 @@ impl Run<'_> {
             .fixtures
             .load(&self.order.scenario.fixture)
             .map_err(|error| not_proven(&error))?;
-        reset::apply(&self.client, &fixture, &mut self.owned)
-            .await
-            .map_err(|error| not_proven(&error))?;
-        let spread_ms = u64::try_from(AGE_SPREAD.as_millis()).unwrap_or(u64::MAX);
-        let extra = self.order.seed.child("age", 0).0 % spread_ms;
-        self.target
-            .grow_older(MIN_AGE + Duration::from_millis(extra));
-        let state = reset::at_rest(&self.client, reset::REST_DEADLINE)
-            .await
-            .map_err(|error| not_proven(&error))?;
+        let lasting = self.target.lasting().map(|remote| remote.uid.clone());
+        let state = if let Some(uid) = lasting {
+            self.make_stand(&uid, &fixture).await?
+        } else {
+            reset::apply(&self.client, &fixture, &mut self.owned)
+                .await
+                .map_err(|error| not_proven(&error))?;
+            let spread_ms = u64::try_from(AGE_SPREAD.as_millis()).unwrap_or(u64::MAX);
+            let extra = self.order.seed.child("age", 0).0 % spread_ms;
+            self.target
+                .grow_older(MIN_AGE + Duration::from_millis(extra));
+            reset::at_rest(&self.client, reset::REST_DEADLINE)
+                .await
+                .map_err(|error| not_proven(&error))?
+        };
         self.record.state_hash_before = Some(state.hash());
         self.record.ran_at = self.target.now_text();
         self.reference = Some(state);

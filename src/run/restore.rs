@@ -4,7 +4,6 @@ use crate::cluster::reset;
 use crate::inject;
 use crate::record::FrameworkCode;
 use crate::run::Proven;
-use crate::run::fault::cluster_uid;
 use crate::run::stage::{Failed, Run, Stage};
 
 impl Run<'_> {
@@ -36,10 +35,7 @@ impl Run<'_> {
                 self.record.state_hash_after = Some(hash);
                 let differences = reference.differences(&state);
                 (!equal).then(|| {
-                    let told: Vec<String> = differences
-                        .iter()
-                        .map(|d| format!("{} {:?} {}", d.key, d.what, d.path))
-                        .collect();
+                    let told: Vec<String> = differences.iter().map(ToString::to_string).collect();
                     format!("not as before the fault: {}", told.join("; "))
                 })
             }
@@ -51,21 +47,21 @@ impl Run<'_> {
         match failure {
             None => Ok(Stage::Done),
             Some(reason) => {
-                self.close_cluster(&reason).await;
+                self.close_cluster(&reason);
                 Err(Failed::new(FrameworkCode::ResetNotProven, reason))
             }
         }
     }
 
     /// Closes the cluster to further runs. One that ends with the process needs no such note, nor its journal entry.
-    async fn close_cluster(&mut self, reason: &str) {
-        if self.target.ends_with_process() {
-            self.proven = Proven::Restored;
-            return;
-        }
-        if let Ok(uid) = cluster_uid(&self.client).await {
-            // The record says so too; a store that cannot be written fails the run when the record is kept.
-            let _ = self.setting.store.quarantine(&uid, reason);
+    fn close_cluster(&mut self, reason: &str) {
+        match self.target.lasting() {
+            None => self.proven = Proven::Restored,
+            Some(remote) => {
+                self.proven = Proven::Open;
+                // The record says so too; a store that cannot be written fails the run when the record is kept.
+                let _ = self.setting.store.quarantine(&remote.uid, reason);
+            }
         }
     }
 }

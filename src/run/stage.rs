@@ -15,10 +15,11 @@ use crate::cluster::state::ClusterState;
 use crate::cluster::target::Target;
 use crate::detect::expression::Needs;
 use crate::inject::change::Plan;
+use crate::inject::journal::Place;
 use crate::observe::Observer;
 use crate::record::{
-    AgentFacts, DetectorOutcome, FrameworkCode, RECORD_FORMAT, Record, RetrievalFacts, RunState,
-    StageEntry, StageName, UndoOutcome,
+    AgentFacts, ClusterFacts, DetectorOutcome, FrameworkCode, RECORD_FORMAT, Record,
+    RetrievalFacts, RunState, StageEntry, StageName, UndoOutcome,
 };
 use crate::run::event::Event;
 use crate::run::work::Worked;
@@ -162,7 +163,14 @@ impl<'a> Run<'a> {
         let needs = Needs::of(conditions.map(|condition| &condition.expression));
         Run {
             observer: Observer::new(client.clone(), needs, started),
-            record: blank_record(setting, order, agent, target),
+            record: blank_record(
+                setting,
+                order,
+                agent,
+                &Place::of(target),
+                target.facts(),
+                target.now_text(),
+            ),
             setting,
             order,
             agent,
@@ -186,11 +194,12 @@ impl<'a> Run<'a> {
 
     /// One step that always has a next stage: failures, panics and interruptions lead to undo and clean.
     async fn guarded(&mut self, stage: Stage, name: StageName) -> Stage {
-        let restoring = matches!(name, StageName::Undo | StageName::Clean);
+        // What undoes is what an interruption asks for. A write on its way might arrive after the undo had looked, so the
+        // fault is written to the end too; the next stage is then not begun.
+        let to_its_end = matches!(name, StageName::Inject | StageName::Undo | StageName::Clean);
         let mut interrupted = self.setting.interrupted.clone();
         let step = AssertUnwindSafe(self.step(stage)).catch_unwind();
-        let outcome = if restoring {
-            // An interruption asks for just this; it is never itself interrupted.
+        let outcome = if to_its_end {
             step.await
         } else {
             tokio::select! {
@@ -262,20 +271,28 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     format!("a defect of breakage: {text}")
 }
 
-fn blank_record(setting: &Setting, order: &Order, agent: &dyn Agent, target: &Target) -> Record {
+/// The record of a run in which nothing has happened yet.
+pub(super) fn blank_record(
+    setting: &Setting,
+    order: &Order,
+    agent: &dyn Agent,
+    place: &Place,
+    cluster: ClusterFacts,
+    ran_at: String,
+) -> Record {
     let scenario = &order.scenario;
     let policy = &setting.policy;
     Record {
         format: RECORD_FORMAT,
-        run_id: identity::run_id(setting, order, agent),
-        incident_id: identity::incident_id(order),
+        run_id: identity::run_id(setting, order, agent, place),
+        incident_id: identity::incident_id(&scenario.id, order.seed),
         scenario_id: scenario.id.clone(),
         scenario_sha256: scenario.sha256.clone(),
         scenario_text: scenario.text.clone(),
         scenario_override: scenario.is_override,
         rubric: setting.rubric.id.clone(),
         seed: order.seed,
-        cluster: target.facts(),
+        cluster,
         agent: AgentFacts {
             name: agent.name().to_owned(),
             version: agent.version().to_owned(),
@@ -290,7 +307,7 @@ fn blank_record(setting: &Setting, order: &Order, agent: &dyn Agent, target: &Ta
             corpus_size: setting.snapshot.eligible(policy),
         },
         qualified: order.qualified,
-        ran_at: target.now_text(),
+        ran_at,
         stages: Vec::new(),
         state: RunState::FrameworkError {
             code: FrameworkCode::Internal,

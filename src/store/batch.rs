@@ -7,8 +7,8 @@ use crate::ids::{EmbedderId, PostmortemId};
 use crate::record::Record;
 use crate::store::error::{StoreError, write_failed};
 use crate::store::tables::{
-    JOURNAL, OWNERSHIP, POSTMORTEMS, QUALIFICATIONS, QUARANTINE, RECORDS, RUNS, TextTable, VECTORS,
-    bytes,
+    CREATING, JOURNAL, OWNERSHIP, PLANNED, POSTMORTEMS, QUALIFICATIONS, QUARANTINE, RECORDS,
+    REFERENCES, RUNS, STANDING, TextTable, VECTORS, bytes,
 };
 
 /// What became of a record that was given to the store.
@@ -82,6 +82,48 @@ impl Batch {
 
     pub fn quarantine(&mut self, cluster: &str, reason: &str) {
         self.text(QUARANTINE, "quarantine", cluster, reason.to_owned());
+    }
+
+    pub fn lift_quarantine(&mut self, cluster: &str) {
+        self.erase_text(QUARANTINE, "quarantine", cluster);
+    }
+
+    pub fn put_planned<T: Serialize>(&mut self, id: &str, plan: &T) -> Result<(), StoreError> {
+        let text = encode(&format!("plan {id}"), plan)?;
+        self.text(PLANNED, "planned", id, text);
+        Ok(())
+    }
+
+    pub fn erase_planned(&mut self, id: &str) {
+        self.erase_text(PLANNED, "planned", id);
+    }
+
+    pub fn note_creating(&mut self, key: &str, token: &str) {
+        self.text(CREATING, "creating", key, token.to_owned());
+    }
+
+    pub fn erase_creating(&mut self, key: &str) {
+        self.erase_text(CREATING, "creating", key);
+    }
+
+    pub fn put_reference<T: Serialize>(&mut self, key: &str, state: &T) -> Result<(), StoreError> {
+        let text = encode(&format!("reference {key}"), state)?;
+        self.text(REFERENCES, "references", key, text);
+        Ok(())
+    }
+
+    pub fn put_standing<T: Serialize>(
+        &mut self,
+        cluster: &str,
+        what: &T,
+    ) -> Result<(), StoreError> {
+        let text = encode(&format!("what stands in {cluster}"), what)?;
+        self.text(STANDING, "standing", cluster, text);
+        Ok(())
+    }
+
+    pub fn erase_standing(&mut self, cluster: &str) {
+        self.erase_text(STANDING, "standing", cluster);
     }
 
     pub fn own(&mut self, uid: &str, owner: &str) {

@@ -10,15 +10,16 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use redb::{
-    Builder, Database, DatabaseError, ReadOnlyDatabase, ReadableDatabase, StorageError, TableError,
+    Builder, Database, DatabaseError, ReadOnlyDatabase, ReadableDatabase, StorageBackend,
+    StorageError, TableError,
 };
 
-use crate::store::STORE_FORMAT;
 use crate::store::batch::begin_write;
 use crate::store::error::{StoreError, read_failed, write_failed};
 use crate::store::tables::{
-    JOURNAL, KIND, META, OWNERSHIP, POSTMORTEMS, QUALIFICATIONS, QUARANTINE, RECORDS, RUNS, VECTORS,
+    FIRST_TEXT_TABLES, KIND, LATER_TEXT_TABLES, META, RECORDS, RUNS, VECTORS,
 };
+use crate::store::{OLDEST_FORMAT, STORE_FORMAT};
 
 /// How a file of the database library begins.
 const MAGIC: &[u8] = b"redb";
@@ -51,12 +52,16 @@ pub(super) fn existing(path: &Path) -> Result<Database, StoreError> {
         // Reading comes first because opening for writing changes the file, and it may be another program's. A file
         // that a crash left in need of repair cannot be read yet; it is checked after the repair.
         match builder().open_read_only(path) {
-            Ok(reader) => check_format(path, &reader)?,
+            Ok(reader) => {
+                check_format(path, &reader)?;
+            }
             Err(DatabaseError::RepairAborted) => {}
             Err(error) => return Err(refused(path, error)),
         }
         let database = builder().open(path).map_err(|e| refused(path, e))?;
-        check_format(path, &database)?;
+        if check_format(path, &database)? < STORE_FORMAT {
+            raise_format(&database)?;
+        }
         Ok(database)
     })
 }
@@ -65,7 +70,7 @@ pub(super) fn existing(path: &Path) -> Result<Database, StoreError> {
 pub(super) fn read_only(path: &Path) -> Result<ReadOnlyDatabase, StoreError> {
     look_at(path)?;
     unless_damaged(path, || match builder().open_read_only(path) {
-        Ok(database) => check_format(path, &database).map(|()| database),
+        Ok(database) => check_format(path, &database).map(|_| database),
         Err(DatabaseError::RepairAborted) => Err(StoreError::ReadOnly {
             path: path.to_owned(),
         }),
@@ -143,11 +148,20 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-pub(super) fn in_memory() -> Result<Database, StoreError> {
+/// A store on whatever keeps bytes; tables are made unless it holds some.
+pub(super) fn over_backend(backend: impl StorageBackend) -> Result<Database, StoreError> {
     let database = builder()
-        .create_with_backend(redb::backends::InMemoryBackend::new())
-        .map_err(|e| write_failed("the memory", e))?;
-    initialise(&database)?;
+        .create_with_backend(backend)
+        .map_err(|e| write_failed("the backend", e))?;
+    let reading = database.begin_read().map_err(|e| read_failed("meta", e))?;
+    let is_new = matches!(
+        reading.open_table(META),
+        Err(TableError::TableDoesNotExist(_))
+    );
+    drop(reading);
+    if is_new {
+        initialise(&database)?;
+    }
     Ok(database)
 }
 
@@ -173,8 +187,8 @@ fn initialise(database: &Database) -> Result<(), StoreError> {
             meta.insert(key, value)
                 .map_err(|e| write_failed("meta", e))?;
         }
-        for table in [POSTMORTEMS, JOURNAL, OWNERSHIP, QUARANTINE, QUALIFICATIONS] {
-            txn.open_table(table)
+        for table in FIRST_TEXT_TABLES.iter().chain(LATER_TEXT_TABLES) {
+            txn.open_table(*table)
                 .map_err(|e| write_failed("a table", e))?;
         }
         txn.open_table(RECORDS)
@@ -182,6 +196,21 @@ fn initialise(database: &Database) -> Result<(), StoreError> {
         txn.open_table(RUNS).map_err(|e| write_failed("runs", e))?;
         txn.open_table(VECTORS)
             .map_err(|e| write_failed("vectors", e))?;
+    }
+    txn.commit().map_err(|e| write_failed("a commit", e))
+}
+
+/// Gives an older file the tables that came later. What it holds keeps its meaning.
+fn raise_format(database: &Database) -> Result<(), StoreError> {
+    let txn = begin_write(database)?;
+    {
+        for table in LATER_TEXT_TABLES {
+            txn.open_table(*table)
+                .map_err(|e| write_failed("a table", e))?;
+        }
+        let mut meta = txn.open_table(META).map_err(|e| write_failed("meta", e))?;
+        meta.insert("format", STORE_FORMAT.to_string().as_str())
+            .map_err(|e| write_failed("meta", e))?;
     }
     txn.commit().map_err(|e| write_failed("a commit", e))
 }
@@ -224,7 +253,8 @@ fn look_at(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn check_format(path: &Path, database: &impl ReadableDatabase) -> Result<(), StoreError> {
+/// The file's format, if it is one of those that this build reads.
+fn check_format(path: &Path, database: &impl ReadableDatabase) -> Result<u32, StoreError> {
     let txn = database.begin_read().map_err(|e| read_failed("meta", e))?;
     let foreign = || StoreError::NotOurs {
         path: path.to_owned(),
@@ -243,14 +273,14 @@ fn check_format(path: &Path, database: &impl ReadableDatabase) -> Result<(), Sto
         return Err(foreign());
     }
     let found = value("format")?.unwrap_or_default();
-    if found != STORE_FORMAT.to_string() {
-        return Err(StoreError::OtherFormat {
+    match found.parse() {
+        Ok(format) if (OLDEST_FORMAT..=STORE_FORMAT).contains(&format) => Ok(format),
+        _ => Err(StoreError::OtherFormat {
             path: path.to_owned(),
             found,
             known: STORE_FORMAT,
-        });
+        }),
     }
-    Ok(())
 }
 
 fn refused(path: &Path, error: DatabaseError) -> StoreError {

@@ -26,6 +26,21 @@ pub(super) const QUARANTINE: TextTable = TableDefinition::new("quarantine");
 /// Qualifications' JSON by key.
 pub(super) const QUALIFICATIONS: TextTable = TableDefinition::new("qualifications");
 
+/// Plans' JSON by the id of the plan.
+pub(super) const PLANNED: TextTable = TableDefinition::new("planned");
+/// Namespaces about to be created: what they can be told by, by cluster uid and name.
+pub(super) const CREATING: TextTable = TableDefinition::new("creating");
+/// What a cluster must look like with a fixture, JSON by cluster uid and the fixture's digest.
+pub(super) const REFERENCES: TextTable = TableDefinition::new("references");
+/// Which fixture stands, or is being made to stand, JSON by cluster uid.
+pub(super) const STANDING: TextTable = TableDefinition::new("standing");
+
+/// Tables of texts that every file has.
+pub(super) const FIRST_TEXT_TABLES: &[TextTable] =
+    &[POSTMORTEMS, JOURNAL, OWNERSHIP, QUARANTINE, QUALIFICATIONS];
+/// Tables of texts that came with format 2.
+pub(super) const LATER_TEXT_TABLES: &[TextTable] = &[PLANNED, CREATING, REFERENCES, STANDING];
+
 /// What `meta` says under `kind`, so that another program's file of the same library is told apart.
 pub(super) const KIND: &str = "agent-breakage workspace";
 

@@ -230,7 +230,32 @@ fn another_format_is_named() {
         .unwrap();
     txn.commit().unwrap();
     drop(store);
-    assert!(refusal(&path).contains("has format 99, this breakage knows 1"));
+    assert!(refusal(&path).contains("has format 99, this breakage knows 2"));
+}
+
+#[test]
+fn a_file_of_format_one_is_taken_over_with_what_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(STORE_FILE);
+    let store = Store::open_or_create(&path).unwrap();
+    store.put_record(&record("a", "t")).unwrap();
+    let txn = batch::begin_write(database(&store)).unwrap();
+    txn.open_table(tables::META)
+        .unwrap()
+        .insert("format", "1")
+        .unwrap();
+    for table in tables::LATER_TEXT_TABLES {
+        assert!(txn.delete_table(*table).unwrap());
+    }
+    txn.commit().unwrap();
+    drop(store);
+    let store = Store::open(&path).unwrap();
+    assert_eq!(store.records().unwrap().len(), 1);
+    assert!(store.planned::<Value>().unwrap().is_empty());
+    store.put_planned("p", &1).unwrap();
+    drop(store);
+    let again = Store::open(&path).unwrap();
+    assert_eq!(again.planned::<u8>().unwrap(), [("p".to_owned(), 1)]);
 }
 
 #[test]

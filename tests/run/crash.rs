@@ -8,6 +8,8 @@
     reason = "a set-up that fails is a failed test, and the line says which"
 )]
 
+use std::sync::Arc;
+
 use agent_breakage::cluster::fixture::Fixtures;
 use agent_breakage::cluster::reset::{self, Owned};
 use agent_breakage::cluster::resource;
@@ -17,7 +19,7 @@ use agent_breakage::ids::{RunId, Seed};
 use agent_breakage::inject::change::Plan;
 use agent_breakage::inject::journal::{JournalEntry, Place};
 use agent_breakage::inject::{self, undo, write};
-use agent_breakage::run::recover::{Recovered, recover};
+use agent_breakage::run::recover::{Outcome, Recovery, recover};
 use agent_breakage::scenario::model::Scenario;
 use agent_breakage::store::Store;
 
@@ -51,7 +53,7 @@ async fn place(client: &kube::Client) -> Place {
         .unwrap();
     Place {
         cluster_uid: system["metadata"]["uid"].as_str().unwrap().to_owned(),
-        ends_with_process: false,
+        ..Place::default()
     }
 }
 
@@ -62,6 +64,10 @@ fn entry(scenario: &Scenario, place: Place, plan: &Plan) -> JournalEntry {
         place,
         plan.clone(),
     )
+}
+
+fn outcomes(recovery: &Recovery) -> Vec<&Outcome> {
+    recovery.runs.iter().map(|run| &run.outcome).collect()
 }
 
 #[test]
@@ -80,7 +86,7 @@ fn every_moment_of_a_crash_is_restored_by_the_next_start() {
         paused().block_on(async {
             let (target, client) = standing(&scenario).await;
             let before = state::read(&client).await.unwrap();
-            let store = Store::in_memory().unwrap();
+            let store = Arc::new(Store::in_memory().unwrap());
             let mut plan = inject::plan(&client, &scenario.injector, &target.now_text())
                 .await
                 .unwrap();
@@ -101,16 +107,17 @@ fn every_moment_of_a_crash_is_restored_by_the_next_start() {
                     assert!(undo::undo(&client, &plan).await.is_complete());
                 }
             }
-            let outcomes = recover(&store, Some(&target)).await.unwrap();
-            let [Recovered::Undone { undone, .. }] = outcomes.as_slice() else {
-                panic!("{crash:?}: {outcomes:?}");
+            let recovery = recover(&store, Some(&target)).await.unwrap();
+            let [Outcome::Undone(undone)] = outcomes(&recovery)[..] else {
+                panic!("{crash:?}: {recovery:?}");
             };
             assert!(undone.kept.is_empty(), "{crash:?}: {undone:?}");
             reset::at_rest(&client, reset::REST_DEADLINE).await.unwrap();
             let after = state::read(&client).await.unwrap();
             assert_eq!(before.differences(&after), [], "{crash:?}");
             // Proven, so the secrets in the entry are gone; a further start finds nothing to do.
-            assert_eq!(recover(&store, Some(&target)).await.unwrap(), []);
+            let again = recover(&store, Some(&target)).await.unwrap();
+            assert_eq!(again, Recovery::default());
         });
     }
 }
@@ -124,23 +131,21 @@ fn an_entry_of_another_cluster_is_left_alone_and_one_whose_cluster_is_gone_is_dr
         let plan = inject::plan(&client, &scenario.injector, &target.now_text())
             .await
             .unwrap();
-        let store = Store::in_memory().unwrap();
+        let store = Arc::new(Store::in_memory().unwrap());
         let elsewhere = Place {
             cluster_uid: "another".to_owned(),
-            ends_with_process: false,
+            ..Place::default()
         };
         entry(&scenario, elsewhere, &plan).put(&store).unwrap();
-        let outcomes = recover(&store, Some(&target)).await.unwrap();
-        assert!(matches!(outcomes.as_slice(), [Recovered::Elsewhere { .. }]));
-        assert_eq!(recover(&store, None).await.unwrap().len(), 1);
-        let gone = Place {
-            cluster_uid: "another".to_owned(),
-            ends_with_process: true,
-        };
-        entry(&scenario, gone, &plan).put(&store).unwrap();
-        let outcomes = recover(&store, None).await.unwrap();
-        assert!(matches!(outcomes.as_slice(), [Recovered::Gone { .. }]));
-        assert_eq!(recover(&store, None).await.unwrap(), []);
+        let recovery = recover(&store, Some(&target)).await.unwrap();
+        assert_eq!(outcomes(&recovery), [&Outcome::Elsewhere]);
+        assert_eq!(recover(&store, None).await.unwrap(), recovery);
+        entry(&scenario, Place::passing(), &plan)
+            .put(&store)
+            .unwrap();
+        let recovery = recover(&store, None).await.unwrap();
+        assert_eq!(outcomes(&recovery), [&Outcome::Gone]);
+        assert_eq!(recover(&store, None).await.unwrap(), Recovery::default());
     });
 }
 

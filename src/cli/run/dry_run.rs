@@ -1,19 +1,23 @@
-//! `breakage run --dry-run`: what would change and how it would be undone, read from a fresh cluster; nothing written.
+//! `breakage run --dry-run`: what would change and how it would be undone, read from a fresh cluster or from the one
+//! named; nothing written.
 
 use std::process::ExitCode;
 
 use serde_json::json;
 
 use crate::cli::Context;
+use crate::cli::context::connect;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::run::Args;
+use crate::clock;
 use crate::cluster::fixture::Fixtures;
+use crate::cluster::kubeconfig::Chosen;
 use crate::cluster::reset::{self, Owned};
 use crate::cluster::target::Target;
 use crate::ids::Seed;
 use crate::inject::change::{Plan, shown};
-use crate::inject::{self, field};
+use crate::inject::{self, InjectError, field};
 use crate::scenario::model::Scenario;
 
 pub(super) fn run(
@@ -21,13 +25,21 @@ pub(super) fn run(
     args: &Args,
     fixtures: &Fixtures,
     scenario: &Scenario,
+    chosen: Option<Chosen>,
 ) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(Failure::internal)?;
-    let plan = runtime.block_on(plan(Seed(args.seed), fixtures, scenario))?;
+    let plan = match chosen {
+        Some(chosen) => clock::block_on(chosen.pace, async {
+            let target = connect(context, chosen).await?;
+            planned(&target, scenario).await
+        })
+        .map_err(Failure::internal)??,
+        None => tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .map_err(Failure::internal)?
+            .block_on(plan(Seed(args.seed), fixtures, scenario))?,
+    };
     if args.json {
         context.output.json(&as_json(scenario, &plan))?;
     } else {
@@ -43,9 +55,21 @@ async fn plan(seed: Seed, fixtures: &Fixtures, scenario: &Scenario) -> Result<Pl
     reset::apply(&client, &fixture, &mut Owned::default())
         .await
         .map_err(Failure::cluster)?;
-    inject::plan(&client, &scenario.injector, &target.now_text())
-        .await
-        .map_err(Failure::cluster)
+    planned(&target, scenario).await
+}
+
+/// What stands in a cluster that outlives the process is taken as it is.
+async fn planned(target: &Target, scenario: &Scenario) -> Result<Plan, Failure> {
+    let planned = inject::plan(&target.client(), &scenario.injector, &target.now_text()).await;
+    planned.map_err(|error| {
+        let missing = matches!(error, InjectError::TargetMissing { .. });
+        let failure = Failure::cluster(error);
+        if missing && !target.ends_with_process() {
+            failure.hint("a first run makes the fixture stand there; --dry-run writes nothing")
+        } else {
+            failure
+        }
+    })
 }
 
 fn as_text(scenario: &Scenario, plan: &Plan) -> String {

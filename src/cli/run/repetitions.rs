@@ -7,13 +7,13 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 
 use crate::cli::Context;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, INTERRUPTED};
 use crate::cli::output::Output;
-use crate::cli::run::{Args, account, exit_code, mean_total, not_kept, print_json};
+use crate::cli::run::{Args, Ended, account, exit_code, mean_total, not_kept, print_json};
 use crate::ids::MicroPoints;
 use crate::run::Finished;
 use crate::run::event::Event;
-use crate::run::repeat::RepeatError;
+use crate::run::repeat::{Progress, RepeatError};
 use crate::run::summary::state_of;
 use crate::scenario::model::Scenario;
 use crate::score::Score;
@@ -45,7 +45,14 @@ impl<'a> Printer<'a> {
         }
     }
 
-    pub(super) fn event(&mut self, event: &Event) {
+    pub(super) fn progress(&mut self, progress: Progress) {
+        match progress {
+            Progress::Event { event, .. } => self.event(&event),
+            Progress::Done { index, outcome } => self.done(index, *outcome),
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
         match event {
             Event::Notice { text } => self.bar.suspend(|| self.context.output.note(text)),
             Event::Stage { stage, .. } if self.args.reps == 1 => {
@@ -55,13 +62,19 @@ impl<'a> Printer<'a> {
         }
     }
 
-    pub(super) fn done(&mut self, index: u64, outcome: Result<Finished, RepeatError>) {
+    fn done(&mut self, index: u64, outcome: Result<Finished, RepeatError>) {
         self.bar.inc(1);
         match outcome {
             Ok(finished) => {
                 self.waiting.insert(index, finished);
             }
-            Err(error) => self.fail(not_kept(error)),
+            Err(error) => {
+                // What could not be kept is shown all the same: it is nowhere else.
+                if let RepeatError::NotKept { finished, .. } = &error {
+                    self.waiting.insert(index, (**finished).clone());
+                }
+                self.fail(not_kept(error));
+            }
         }
         while let Some(finished) = self.waiting.remove(&self.next) {
             self.next += 1;
@@ -78,12 +91,19 @@ impl<'a> Printer<'a> {
         self.failure.get_or_insert(failure);
     }
 
-    pub(super) fn finish(self, wall: Duration) -> Result<ExitCode, Failure> {
+    pub(super) fn finish(self, wall: Duration, ended: Ended) -> Result<ExitCode, Failure> {
         self.bar.finish_and_clear();
+        if ended.unbegun > 0 {
+            self.context.output.note(&format!(
+                "{} planned run{} not begun",
+                ended.unbegun,
+                if ended.unbegun == 1 { " was" } else { "s were" },
+            ));
+        }
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        if !self.args.json {
+        if !self.args.json && !self.finished.is_empty() {
             match self.finished.as_slice() {
                 [only] => self
                     .context
@@ -106,7 +126,11 @@ impl<'a> Printer<'a> {
                 "mean total {mean:.3}, asked for at least {wanted}"
             ));
         }
-        Ok(code)
+        Ok(if ended.interrupted {
+            ExitCode::from(INTERRUPTED)
+        } else {
+            code
+        })
     }
 }
 

@@ -1,0 +1,90 @@
+//! `breakage run --context`: runs in a cluster that outlives the process, after whatever earlier ones left is undone.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::agent::choice::Choice;
+use crate::cli::context::{connect, restore_command};
+use crate::cli::failure::Failure;
+use crate::cli::run::{Args, ended, plan, repetitions};
+use crate::cli::{Context, recovery};
+use crate::clock;
+use crate::cluster::kubeconfig::Chosen;
+use crate::cluster::target::Target;
+use crate::inject::journal::Place;
+use crate::run::Setting;
+use crate::run::recover::recover;
+use crate::run::repeat::in_turn;
+use crate::scenario::model::Scenario;
+
+/// What to say when the process ends without having undone.
+pub(super) fn left(context: &Context, chosen: &Chosen) -> String {
+    let place = Place {
+        context: Some(chosen.context.clone()),
+        kubeconfig: chosen.kubeconfig.clone(),
+        ..Place::default()
+    };
+    format!(
+        "the fault may still be in the cluster; undo it with: {}",
+        restore_command(context, &place)
+    )
+}
+
+pub(super) fn run(
+    context: &Context,
+    args: &Args,
+    agent: &Choice,
+    setting: &Setting,
+    scenario: Arc<Scenario>,
+    chosen: Chosen,
+) -> Result<ExitCode, Failure> {
+    clock::block_on(chosen.pace, async {
+        let target = connect(context, chosen).await?;
+        make_ready(context, setting, &target).await?;
+        let make = || agent.make();
+        let plan = plan(args, setting, &scenario, target.facts(), &make)?;
+        let started = Instant::now();
+        let mut printer = repetitions::Printer::new(context, args, &scenario);
+        let tell = |progress| printer.progress(progress);
+        let unbegun = in_turn(setting, &plan, &target, tell).await;
+        let place = Place::of(&target);
+        if let Ok(Some(reason)) = setting.store.quarantine_reason(&place.cluster_uid) {
+            context.output.note(&format!(
+                "warning: the cluster is closed to runs ({reason}); {}",
+                restore_command(context, &place)
+            ));
+        }
+        printer.finish(started.elapsed(), ended(setting, unbegun))
+    })
+    .map_err(Failure::internal)?
+}
+
+/// Refuses a closed cluster; undoes what runs left that were cut off.
+async fn make_ready(context: &Context, setting: &Setting, target: &Target) -> Result<(), Failure> {
+    let place = Place::of(target);
+    let closed = setting
+        .store
+        .quarantine_reason(&place.cluster_uid)
+        .map_err(Failure::input)?;
+    if let Some(reason) = closed {
+        return Err(Failure::cluster(anyhow::anyhow!(
+            "the cluster of context {} is closed to runs: {reason}",
+            place.context.as_deref().unwrap_or_default()
+        ))
+        .hint(restore_command(context, &place)));
+    }
+    let found = recover(&setting.store, Some(target))
+        .await
+        .map_err(Failure::input)?;
+    for line in recovery::lines(context, &found) {
+        context.output.note(&line);
+    }
+    match found.left {
+        None => Ok(()),
+        Some(reason) => Err(Failure::cluster(anyhow::anyhow!(
+            "what an earlier run left in the cluster could not be undone: {reason}"
+        ))
+        .hint(restore_command(context, &place))),
+    }
+}
