@@ -50,7 +50,7 @@ pub mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use log::logs;
+pub use log::{Position, follow, logs, start_following};
 pub use metrics::metrics;
 
 use crate::embedded::kubelet::pod::Pod;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::embedded::api::metrics;
+use crate::embedded::api::review::{REVIEWS, Review};
 use crate::embedded::kind::{KINDS, Kind, KindInfo};
 
 /// What the `Accept` header of a client that wants the aggregated form names.
@@ -63,6 +64,11 @@ fn groups() -> Vec<(&'static str, &'static str)> {
         let pair = (info.group, info.version);
         if !info.group.is_empty() && !list.contains(&pair) {
             list.push(pair);
+        }
+    }
+    for review in REVIEWS {
+        if !list.contains(&(review.group, review.version)) {
+            list.push((review.group, review.version));
         }
     }
     list.push((metrics::GROUP, metrics::VERSION));
@@ -129,6 +135,16 @@ fn resources(group: &str, version: &str) -> Option<Value> {
             list.insert(name, entry);
         }
     }
+    for review in REVIEWS
+        .iter()
+        .filter(|review| review.group == group && review.version == version)
+    {
+        let entry = json!({
+            "name": review.plural, "singularName": review.singular, "namespaced": review.namespaced,
+            "kind": review.kind, "verbs": ["create"],
+        });
+        list.insert(review.plural.to_owned(), entry);
+    }
     if (group, version) == (metrics::GROUP, metrics::VERSION) {
         for (plural, kind, namespaced) in metrics::RESOURCES {
             let entry = json!({
@@ -161,6 +177,8 @@ fn aggregated_list(core: bool) -> Value {
                 .filter(|info| info.group == group)
                 .map(aggregated_resource)
                 .collect();
+            let reviews = REVIEWS.iter().filter(|review| review.group == group);
+            resources.extend(reviews.map(aggregated_review));
             if group == metrics::GROUP {
                 resources.extend(metrics::RESOURCES.iter().map(aggregated_metrics));
             }
@@ -186,6 +204,15 @@ fn aggregated_metrics((plural, kind, namespaced): &(&str, &str, bool)) -> Value 
         "responseKind": {"group": metrics::GROUP, "version": metrics::VERSION, "kind": kind},
         "scope": if *namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": "", "verbs": ["get", "list"],
+    })
+}
+
+fn aggregated_review(review: &Review) -> Value {
+    json!({
+        "resource": review.plural,
+        "responseKind": {"group": review.group, "version": review.version, "kind": review.kind},
+        "scope": if review.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": review.singular, "verbs": ["create"],
     })
 }
 

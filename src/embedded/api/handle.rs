@@ -14,9 +14,13 @@ use crate::embedded::api::apply::{self, Applied};
 use crate::embedded::api::delete::{self, DeleteOptions, Propagation};
 use crate::embedded::api::discovery;
 use crate::embedded::api::metrics;
+use crate::embedded::api::openapi;
+use crate::embedded::api::protobuf;
 use crate::embedded::api::read::{self, ListOptions, Page};
 use crate::embedded::api::request::{self, Query, Route, Target};
+use crate::embedded::api::review;
 use crate::embedded::api::selector::{Fields, Labels};
+use crate::embedded::api::shape::{self, Form};
 use crate::embedded::api::status::Status;
 use crate::embedded::api::subresource;
 use crate::embedded::api::typed::{self, FieldValidation};
@@ -38,6 +42,8 @@ pub struct Call {
     pub query: Query,
     pub headers: http::HeaderMap,
     pub body: Bytes,
+    /// The form of the answer that the client wants.
+    pub form: Form,
 }
 
 /// Answers any request. Never fails: every error is a Status.
@@ -51,21 +57,39 @@ async fn answer(shared: Arc<Shared>, request: Request) -> Result<Response<Body>,
     let (parts, body) = request.into_parts();
     let target = match request::parse_path(parts.uri.path()) {
         Route::Target(target) => target,
+        Route::Other(segments) if parts.method == Method::POST => {
+            return review(&parts, &segments, body).await;
+        }
         Route::Other(segments) => return other(&shared, &parts, &segments),
     };
-    let body = Limited::new(body, BODY_MAX)
-        .collect()
-        .await
-        .map_err(|_| Status::too_large(format!("Request entity too large: limit is {BODY_MAX}")))?
-        .to_bytes();
+    let body = whole_body(body).await?;
+    let query = Query::parse(parts.uri.query());
+    let form = Form::wanted(&parts.headers, &query)?;
     let call = Call {
         target,
         method: parts.method,
-        query: Query::parse(parts.uri.query()),
+        query,
         headers: parts.headers,
         body,
+        form,
     };
     dispatch(&shared, &call)
+}
+
+async fn whole_body(body: Body) -> Result<Bytes, Status> {
+    let collected = Limited::new(body, BODY_MAX).collect().await;
+    collected
+        .map(|body| body.to_bytes())
+        .map_err(|_| Status::too_large(format!("Request entity too large: limit is {BODY_MAX}")))
+}
+
+/// Types that are only ever posted.
+async fn review(parts: &Parts, segments: &[String], body: Body) -> Result<Response<Body>, Status> {
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let review = review::of_path(&segments).ok_or_else(Status::method_not_allowed)?;
+    let body = whole_body(body).await?;
+    let posted = parsed(media_type(&parts.headers), &body)?;
+    Ok(json_answer(StatusCode::CREATED, &review.answer(posted)))
 }
 
 /// Paths that name no object: health, version, discovery.
@@ -82,6 +106,10 @@ fn other(shared: &Shared, parts: &Parts, segments: &[String]) -> Result<Response
     {
         let query = Query::parse(parts.uri.query());
         let answer = shared.with(|world| metrics::answer(world, path, &query))?;
+        return Ok(json_answer(StatusCode::OK, &answer));
+    }
+    if let ["openapi", "v3", path @ ..] = segments.as_slice() {
+        let answer = openapi::answer(path).ok_or_else(Status::no_such_path)?;
         return Ok(json_answer(StatusCode::OK, &answer));
     }
     let accept = parts
@@ -132,7 +160,7 @@ fn get(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
     } = &call.target;
     let object = shared.with(|world| read::get(world, *kind, namespace, name))?;
     Ok(warned(
-        json_answer(StatusCode::OK, &object),
+        shape::object(call, StatusCode::OK, &object, shared.now()),
         &read_warnings(*kind),
     ))
 }
@@ -158,7 +186,7 @@ fn list(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
     } = &call.target;
     let page = shared.with(|world| read::list(world, *kind, namespace, &options))?;
     let selective = !options.labels.is_empty() || !options.fields.is_empty();
-    let answer = list_answer(call, &page, selective);
+    let answer = shape::list(call, &page, selective, shared.now());
     Ok(warned(answer, &read_warnings(*kind)))
 }
 
@@ -173,13 +201,12 @@ fn read_warnings(kind: Kind) -> Vec<String> {
     }
 }
 
-fn list_answer(call: &Call, page: &Page, selective: bool) -> Response<Body> {
-    let kind = call.target.kind;
+/// A list of whole objects.
+pub fn list_answer(kind: Kind, metadata: &Value, page: &Page) -> Response<Body> {
     let mut text = format!(
-        "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
+        "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
         kind.info().name,
         kind.api_version(),
-        page.metadata(selective)
     );
     for (n, object) in page.items.iter().enumerate() {
         if n > 0 {
@@ -199,7 +226,8 @@ fn create(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
         kind, namespace, ..
     } = &call.target;
     let stored = shared.with(|world| write::create(world, *kind, namespace, object, &options))?;
-    Ok(warned(json_answer(StatusCode::CREATED, &stored), &warnings))
+    let answer = shape::object(call, StatusCode::CREATED, &stored, shared.now());
+    Ok(warned(answer, &warnings))
 }
 
 fn update(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Status> {
@@ -214,7 +242,8 @@ fn update(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, St
     } = &call.target;
     let stored = shared
         .with(|world| write::update(world, *kind, namespace, name, part, object, &options))?;
-    Ok(warned(json_answer(StatusCode::OK, &stored), &warnings))
+    let answer = shape::object(call, StatusCode::OK, &stored, shared.now());
+    Ok(warned(answer, &warnings))
 }
 
 fn watch(shared: &Arc<Shared>, call: &Call) -> Result<Response<Body>, Status> {
@@ -225,7 +254,11 @@ fn watch(shared: &Arc<Shared>, call: &Call) -> Result<Response<Body>, Status> {
 
 /// The media type of a request's body.
 fn content_type(call: &Call) -> &str {
-    call.headers
+    media_type(&call.headers)
+}
+
+fn media_type(headers: &http::HeaderMap) -> &str {
+    headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.split(';').next())
@@ -247,7 +280,8 @@ fn apply(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Sta
         Applied::Created(object) => (StatusCode::CREATED, object),
         Applied::Changed(object) => (StatusCode::OK, object),
     };
-    Ok(warned(json_answer(code, &object), &warnings))
+    let answer = shape::object(call, code, &object, shared.now());
+    Ok(warned(answer, &warnings))
 }
 
 /// What a write request is about.
@@ -276,7 +310,8 @@ fn patch(shared: &Shared, call: &Call, part: Part) -> Result<Response<Body>, Sta
             Ok(())
         })
     })?;
-    Ok(warned(json_answer(StatusCode::OK, &stored), &warnings))
+    let answer = shape::object(call, StatusCode::OK, &stored, shared.now());
+    Ok(warned(answer, &warnings))
 }
 
 /// The patch of a body, in the form that its content type names.
@@ -335,7 +370,8 @@ fn remove(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
         ..
     } = &call.target;
     let deleted = shared.with(|world| delete::delete(world, *kind, namespace, name, &options))?;
-    Ok(json_answer(StatusCode::OK, &deleted.to_value(*kind)))
+    let answer = deleted.to_value(*kind);
+    Ok(shape::object(call, StatusCode::OK, &answer, shared.now()))
 }
 
 fn remove_all(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
@@ -352,7 +388,7 @@ fn remove_all(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
             more: None,
         })
     })?;
-    Ok(list_answer(call, &page, true))
+    Ok(shape::list(call, &page, true, shared.now()))
 }
 
 /// The delete options of body and query; the query wins where both speak, as there.
@@ -393,11 +429,24 @@ fn check_dry_run(call: &Call, options: &str) -> Result<(), Status> {
 
 /// The JSON of a body, whatever it is.
 pub fn body_json(call: &Call) -> Result<Value, Status> {
-    serde_json::from_slice(&call.body).map_err(|error| {
-        Status::bad_request(format!(
-            "couldn't get version/kind; json parse error: {error}"
-        ))
-    })
+    parsed(content_type(call), &call.body)
+}
+
+/// The JSON of a body in one of the formats that are read; one without a media type is taken for JSON, as there.
+fn parsed(media_type: &str, body: &[u8]) -> Result<Value, Status> {
+    match media_type {
+        protobuf::MEDIA_TYPE => protobuf::decode(body),
+        "" | "application/json" | "*/*" | APPLY_TYPE => {
+            serde_json::from_slice(body).map_err(|error| {
+                Status::bad_request(format!(
+                    "couldn't get version/kind; json parse error: {error}"
+                ))
+            })
+        }
+        _ => Err(Status::unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include: application/json, application/vnd.kubernetes.protobuf",
+        )),
+    }
 }
 
 /// Delete options as `body` and the query give them.
@@ -496,8 +545,8 @@ pub fn refusal(refused: &Status) -> Response<Body> {
 }
 
 /// An answer in plain text.
-pub fn plain_text(text: String) -> Response<Body> {
-    let mut response = respond(StatusCode::OK, text);
+pub fn plain_text(text: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(text.into());
     response.headers_mut().insert(
         header::CONTENT_TYPE,
         http::HeaderValue::from_static("text/plain"),

@@ -96,6 +96,16 @@ impl Status {
         status
     }
 
+    /// Nothing that the client accepts can be written.
+    pub fn not_acceptable() -> Status {
+        Status::not_in_form("only the following media types are accepted: application/json")
+    }
+
+    /// An answer that does not exist in the form asked for.
+    pub fn not_in_form(message: &str) -> Status {
+        Status::new(406, "NotAcceptable", message)
+    }
+
     pub fn exists(kind: Kind, name: &str) -> Status {
         let message = format!("{} \"{name}\" already exists", kind.qualified());
         Status::new(409, "AlreadyExists", message).about(kind, name)

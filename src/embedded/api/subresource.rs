@@ -1,4 +1,4 @@
-//! Requests to subresources: scale, log, eviction.
+//! Requests to subresources: scale, log, eviction, and the streams that are refused.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use serde_json::Value;
 
 use crate::embedded::api::eviction;
 use crate::embedded::api::handle::{self, Call};
+use crate::embedded::api::log;
 use crate::embedded::api::read;
 use crate::embedded::api::scale;
 use crate::embedded::api::status::{self, Status};
 use crate::embedded::api::write::{Part, text};
 use crate::embedded::cluster::Shared;
 use crate::embedded::kind::Kind;
-use crate::embedded::kubelet::{self, LogRequest};
-use crate::embedded::time::Time;
 
 pub fn dispatch(shared: &Arc<Shared>, call: &Call) -> Result<Response<Body>, Status> {
     let kind = call.target.kind;
     match call.target.subresource.as_str() {
         "scale" if kind.has_scale() => scale(shared, call),
-        "log" if kind == Kind::Pod && call.method == Method::GET => log(shared, call),
+        "log" if kind == Kind::Pod && call.method == Method::GET => log::answer(shared, call),
         "eviction" if kind == Kind::Pod && call.method == Method::POST => evict(shared, call),
         "log" | "eviction" if kind == Kind::Pod => Err(Status::method_not_allowed()),
+        stream if kind == Kind::Pod && STREAMS.contains(&stream) => Err(no_stream(shared, call)),
         _ => Err(Status::no_such_path()),
     }
 }
@@ -46,27 +46,21 @@ fn scale(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
     Ok(handle::json_answer(StatusCode::OK, &answer))
 }
 
-fn log(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {
-    let query = &call.query;
-    let now = shared.now();
-    let since_time = query
-        .get("sinceTime")
-        .and_then(Time::parse)
-        .map(|since| now.since(since).as_secs());
-    let request = LogRequest {
-        container: query.get("container").map(str::to_owned),
-        previous: query.is_true("previous"),
-        tail_lines: query.number("tailLines"),
-        since_seconds: query.number("sinceSeconds").or(since_time),
-        timestamps: query.is_true("timestamps"),
-        limit_bytes: query.number("limitBytes"),
-    };
+/// What the kubelet's streams would be asked for.
+const STREAMS: [&str; 3] = ["exec", "attach", "portforward"];
+
+/// Streams into a pod are not served: a plain refusal, once the pod is known to be there.
+fn no_stream(shared: &Shared, call: &Call) -> Status {
     let (namespace, name) = (&call.target.namespace, &call.target.name);
-    let text = shared.with(|world| {
-        read::get(world, Kind::Pod, namespace, name)?;
-        kubelet::logs(world, namespace, name, &request).map_err(Status::bad_request)
-    })?;
-    Ok(handle::plain_text(text))
+    let known = shared.with(|world| read::get(world, Kind::Pod, namespace, name).map(drop));
+    known.err().unwrap_or_else(|| {
+        let what = &call.target.subresource;
+        Status::forbidden(
+            Kind::Pod,
+            name,
+            &format!("{what} is turned off on this cluster"),
+        )
+    })
 }
 
 fn evict(shared: &Shared, call: &Call) -> Result<Response<Body>, Status> {

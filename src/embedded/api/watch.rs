@@ -3,6 +3,7 @@
 //! A watch sees every change exactly once and in order, since it reads the store's log from the version it has
 //! reached; being woken late or twice does not matter.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +15,12 @@ use tokio::time::Instant;
 
 use crate::embedded::api::handle::{self, Call};
 use crate::embedded::api::read::{self, ListOptions};
+use crate::embedded::api::shape::{self, Form};
 use crate::embedded::api::status::Status;
 use crate::embedded::cluster::{Shared, Subscription};
 use crate::embedded::kind::Kind;
 use crate::embedded::store::{Change, ChangeKind, key_of};
+use crate::embedded::time::Time;
 use crate::embedded::world::World;
 
 /// How long a watch lasts that names no end: the lower bound of the real server's random choice.
@@ -40,6 +43,9 @@ struct Watch {
     next_bookmark: Instant,
     end: Instant,
     ended: bool,
+    form: Form,
+    /// Tables name their columns in the first event only.
+    headed: Cell<bool>,
 }
 
 /// What a watch asks for beside its selectors.
@@ -72,6 +78,8 @@ pub fn stream(shared: &Arc<Shared>, call: &Call) -> Result<Body, Status> {
         next_bookmark: now + BOOKMARK_EVERY,
         end: now + length,
         ended: false,
+        form: call.form,
+        headed: Cell::new(true),
     };
     watch.plan_bookmark(now);
     let mut first = shared.with(|world| watch.begin(world, &start))?;
@@ -125,13 +133,13 @@ impl Watch {
         if start.initial_events {
             let page = read::list(world, self.kind, &self.namespace, &self.chosen)?;
             for object in &page.items {
-                push_line(&mut lines, "ADDED", object);
+                self.push_object(&mut lines, "ADDED", object, world.now());
             }
         }
         if start.mark_initial_end && self.bookmarks {
             let mut mark = self.bookmark();
             mark["metadata"]["annotations"] = json!({ INITIAL_END: "true" });
-            push_line(&mut lines, "BOOKMARK", &mark);
+            self.push_object(&mut lines, "BOOKMARK", &mark, world.now());
         }
         lines.push_str(&self.catch_up(world));
         Ok(lines)
@@ -168,7 +176,11 @@ impl Watch {
     fn due_bookmark(&mut self) -> String {
         self.plan_bookmark(Instant::now());
         let mut line = String::new();
-        push_line(&mut line, "BOOKMARK", &self.bookmark());
+        let now = self
+            .subscription
+            .cluster()
+            .map_or(Time::default(), |shared| shared.now());
+        self.push_object(&mut line, "BOOKMARK", &self.bookmark(), now);
         line
     }
 
@@ -200,13 +212,13 @@ impl Watch {
             return lines;
         };
         for change in changes.filter(|change| change.kind == self.kind) {
-            self.push_change(&mut lines, change);
+            self.push_change(&mut lines, change, world.now());
         }
         self.seen = self.seen.max(world.store.resource_version());
         lines
     }
 
-    fn push_change(&self, lines: &mut String, change: &Change) {
+    fn push_change(&self, lines: &mut String, change: &Change, now: Time) {
         if !self.namespace.is_empty() && key_of(&change.object).0 != self.namespace {
             return;
         }
@@ -219,16 +231,28 @@ impl Watch {
         };
         let after = change.what != ChangeKind::Deleted && chosen(&change.object);
         match (before, after) {
-            (false, true) => push_line(lines, "ADDED", &change.object),
-            (true, true) => push_line(lines, "MODIFIED", &change.object),
+            (false, true) => self.push_object(lines, "ADDED", &change.object, now),
+            (true, true) => self.push_object(lines, "MODIFIED", &change.object, now),
             (true, false) => {
                 // The state that was chosen last, at the version at which it ceased to be.
                 let mut last = change.old.as_deref().cloned().unwrap_or_default();
                 last["metadata"]["resourceVersion"] = change.resource_version.to_string().into();
-                push_line(lines, "DELETED", &last);
+                self.push_object(lines, "DELETED", &last, now);
             }
             (false, false) => {}
         }
+    }
+
+    /// Adds an event in the form that the client wants.
+    fn push_object(&self, lines: &mut String, what: &str, object: &Value, now: Time) {
+        if self.form == Form::Whole {
+            return push_line(lines, what, object);
+        }
+        match shape::one(self.form, self.kind, object, now, self.headed.get()) {
+            Ok(shaped) => push_line(lines, what, &shaped),
+            Err(status) => push_line(lines, "ERROR", &status.to_value()),
+        }
+        self.headed.set(false);
     }
 }
 

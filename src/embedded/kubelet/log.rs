@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::embedded::kind::Kind;
 use crate::embedded::kubelet::LogRequest;
+use crate::embedded::kubelet::pod::Run;
 use crate::embedded::time::Time;
 use crate::embedded::world::World;
 
@@ -19,6 +20,8 @@ const KEPT_BYTES: usize = 256 * 1024;
 pub struct Log {
     lines: VecDeque<(Time, String)>,
     bytes: usize,
+    /// Lines that were dropped to keep within [`KEPT_BYTES`].
+    dropped: u64,
     /// Output of the last write that had no line end yet.
     open: bool,
 }
@@ -36,7 +39,10 @@ impl Log {
         }
         while self.bytes > KEPT_BYTES {
             match self.lines.pop_front() {
-                Some((_, old)) => self.bytes -= old.len(),
+                Some((_, old)) => {
+                    self.bytes -= old.len();
+                    self.dropped += 1;
+                }
                 None => break,
             }
         }
@@ -55,11 +61,7 @@ impl Log {
             if since.is_some_and(|since| *at < since) {
                 continue;
             }
-            if request.timestamps {
-                text.push_str(&nanos_text(*at));
-                text.push(' ');
-            }
-            text.push_str(line);
+            push_line(&mut text, *at, line, request.timestamps);
         }
         if let Some(limit) = request.limit_bytes {
             let mut end = limit.min(text.len());
@@ -67,6 +69,22 @@ impl Log {
                 end -= 1;
             }
             text.truncate(end);
+        }
+        text
+    }
+
+    /// The number of the line after the last whole one, counted from the first that was ever written.
+    fn end(&self) -> u64 {
+        self.dropped + (self.lines.len() - usize::from(self.open)) as u64
+    }
+
+    /// The lines from a number on; a last one without its end only if there will be no more.
+    fn from(&self, next: u64, timestamps: bool, ended: bool) -> String {
+        let skip = usize::try_from(next.saturating_sub(self.dropped)).unwrap_or(usize::MAX);
+        let whole = self.lines.len() - usize::from(self.open && !ended);
+        let mut text = String::new();
+        for (at, line) in self.lines.iter().take(whole).skip(skip) {
+            push_line(&mut text, *at, line, timestamps);
         }
         text
     }
@@ -86,6 +104,14 @@ impl Log {
         }
         text[start..].to_owned()
     }
+}
+
+fn push_line(text: &mut String, at: Time, line: &str, timestamps: bool) {
+    if timestamps {
+        text.push_str(&nanos_text(at));
+        text.push(' ');
+    }
+    text.push_str(line);
 }
 
 /// RFC 3339 with nine digits. The digits below a microsecond derive from those above, so that texts look real
@@ -114,6 +140,75 @@ pub fn logs(
     name: &str,
     request: &LogRequest,
 ) -> Result<String, String> {
+    match run_to_read(world, namespace, name, request)? {
+        Found::NotYet => Ok(String::new()),
+        Found::Gone { id } => Ok(format!("unable to retrieve container logs for {id}")),
+        Found::Run(run, _) => Ok(run.log.read(request, world.now())),
+    }
+}
+
+/// How far a run's log has been read by somebody who goes on reading.
+#[derive(Clone, Debug)]
+pub struct Position {
+    pod_uid: String,
+    run_id: String,
+    next: u64,
+}
+
+/// What a request gets at once, and where to go on; no position when nothing can follow.
+pub fn start_following(
+    world: &World,
+    namespace: &str,
+    name: &str,
+    request: &LogRequest,
+) -> Result<(String, Option<Position>), String> {
+    let text = logs(world, namespace, name, request)?;
+    let position = match run_to_read(world, namespace, name, request)? {
+        Found::Run(run, pod_uid) if run.facts.finished_at.is_none() => Some(Position {
+            pod_uid,
+            run_id: run.facts.id.clone(),
+            next: run.log.end(),
+        }),
+        _ => None,
+    };
+    Ok((text, position))
+}
+
+/// What was written since, and where to go on; no position once the run has ended.
+pub fn follow(world: &World, position: &Position, timestamps: bool) -> (String, Option<Position>) {
+    let run = world
+        .kubelet
+        .pods
+        .get(&position.pod_uid)
+        .and_then(|pod| pod.run(&position.run_id));
+    let Some(run) = run else {
+        return (String::new(), None);
+    };
+    let ended = run.facts.finished_at.is_some();
+    let text = run.log.from(position.next, timestamps, ended);
+    let next = (!ended).then(|| Position {
+        next: run.log.end(),
+        ..position.clone()
+    });
+    (text, next)
+}
+
+/// The run of a container that a request is about.
+enum Found<'a> {
+    /// The pod is on no node.
+    NotYet,
+    /// The node has it no more.
+    Gone { id: String },
+    /// The run, and its pod's uid.
+    Run(&'a Run, String),
+}
+
+fn run_to_read<'a>(
+    world: &'a World,
+    namespace: &str,
+    name: &str,
+    request: &LogRequest,
+) -> Result<Found<'a>, String> {
     let Some(object) = world.store.get(Kind::Pod, namespace, name) else {
         return Err(format!("pods \"{name}\" not found"));
     };
@@ -123,7 +218,7 @@ pub fn logs(
         .unwrap_or_default()
         .is_empty()
     {
-        return Ok(String::new());
+        return Ok(Found::NotYet);
     }
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     let pod = world.kubelet.pods.get(uid);
@@ -138,10 +233,12 @@ pub fn logs(
         ));
     };
     let id = container_to_read(status, &container, name, request.previous)?;
-    match pod.and_then(|pod| pod.run(id.trim_start_matches("containerd://"))) {
-        Some(run) => Ok(run.log.read(request, world.now())),
-        None => Ok(format!("unable to retrieve container logs for {id}")),
-    }
+    Ok(
+        match pod.and_then(|pod| pod.run(id.trim_start_matches("containerd://"))) {
+            Some(run) => Found::Run(run, uid.to_owned()),
+            None => Found::Gone { id },
+        },
+    )
 }
 
 /// The container asked for, or the only one.
@@ -258,6 +355,22 @@ mod tests {
             "line 9999 of a text that is long enough to matter\n"
         );
         assert!(log.bytes <= KEPT_BYTES);
+    }
+
+    #[test]
+    fn whoever_follows_a_log_gets_every_line_once_and_whole() {
+        let mut log = Log::default();
+        let now = Time::from_micros(1_772_444_467_123_456);
+        log.write(now, "one\ntwo\nthr");
+        let end = log.end();
+        assert_eq!(end, 2);
+        assert_eq!(log.from(end, false, false), "");
+        log.write(now, "ee\nfou");
+        assert_eq!(log.from(end, false, false), "three\n");
+        assert_eq!(log.from(log.end(), false, true), "fou");
+        log.write(now, &"r\nfive\n".repeat(KEPT_BYTES / 4));
+        assert!(log.dropped > 0);
+        assert_eq!(log.from(log.end() - 1, false, false), "five\n");
     }
 
     #[test]

@@ -36,7 +36,7 @@ async fn unknown_paths_methods_and_types_are_refused_with_a_status() {
         ("GET", "/apis/nope/v1/things", json, 404, "NotFound"),
         (
             "GET",
-            "/api/v1/namespaces/shop/pods/p/exec",
+            "/api/v1/namespaces/shop/pods/p/ear",
             json,
             404,
             "NotFound",
