@@ -3,6 +3,7 @@
 //! Everything beyond [`target`] works through `kube::Client` alone and does not know which cluster it is. It never
 //! knows scenarios or faults: a fixture is what a healthy cluster holds.
 
+pub mod eviction;
 pub mod fixture;
 pub mod images;
 pub mod kubeconfig;
@@ -47,6 +48,12 @@ pub enum ClusterError {
         path: String,
         #[source]
         source: http::Error,
+    },
+    #[error("the label selector {selector:?} cannot be asked for")]
+    Selector {
+        selector: String,
+        #[source]
+        source: Box<kube::core::request::Error>,
     },
     #[error("kind {kind} is not one that fixtures may hold")]
     UnknownKind { kind: String },

@@ -6,9 +6,15 @@
 
 pub mod amount;
 pub mod change;
+pub mod configmap_patch;
+pub mod creation;
 pub mod deployment_patch;
 pub mod field;
+pub mod flagd_flag;
 pub mod journal;
+pub mod network_policy;
+pub mod pod_evict;
+pub mod preview;
 pub mod restart;
 pub mod secret_content;
 pub mod undo;
@@ -23,8 +29,6 @@ use crate::scenario::model::Injector;
 /// Why a fault was not, or not completely, injected.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
-    #[error("the injector {injector} is not available yet")]
-    NotAvailable { injector: &'static str },
     #[error("{object} does not exist")]
     TargetMissing { object: String },
     #[error("{object} has no such place")]
@@ -47,6 +51,27 @@ pub enum InjectError {
     Contended { object: String, attempts: u32 },
     #[error("{what} is not something that this injector can do")]
     Unsupported { what: String },
+    #[error(
+        "{object} would hold {after} bytes, more than the {limit} that the server allows (now {before})"
+    )]
+    TooLarge {
+        object: String,
+        before: usize,
+        after: usize,
+        limit: usize,
+    },
+    #[error("{whose} has {ready} ready pod(s), and {wanted} are to be evicted")]
+    TooFewPods {
+        whose: String,
+        ready: usize,
+        wanted: usize,
+    },
+    #[error("{object}")]
+    Flag {
+        object: String,
+        #[source]
+        source: flagd_flag::FlagError,
+    },
     #[error("the cluster could not be used")]
     Cluster(#[from] ClusterError),
 }
@@ -58,9 +83,11 @@ impl InjectError {
             InjectError::TargetMissing { .. }
             | InjectError::NoSuchPlace { .. }
             | InjectError::UnknownField { .. }
+            | InjectError::TooFewPods { .. }
+            | InjectError::Flag { .. }
             | InjectError::WithoutEffect { .. } => FrameworkCode::InjectionWithoutEffect,
-            InjectError::NotAvailable { .. }
-            | InjectError::Unsupported { .. }
+            InjectError::Unsupported { .. }
+            | InjectError::TooLarge { .. }
             | InjectError::Refused { .. }
             | InjectError::Contended { .. } => FrameworkCode::InjectionRefused,
             InjectError::Cluster(ClusterError::Api { .. }) => FrameworkCode::InjectionRefused,
@@ -69,32 +96,29 @@ impl InjectError {
     }
 }
 
-/// Whether an injector can be used by this build.
-pub fn is_available(injector: &Injector) -> bool {
-    matches!(
-        injector,
-        Injector::DeploymentPatch { .. } | Injector::SecretContent { .. }
-    )
-}
-
 /// Plans a fault against the live objects. Nothing is written. `now` is the cluster's time, RFC 3339 to the second.
 pub async fn plan(
     client: &kube::Client,
     injector: &Injector,
     now: &str,
 ) -> Result<Plan, InjectError> {
-    match injector {
+    let namespace = injector.namespace();
+    let mut plan = match injector {
         Injector::DeploymentPatch {
-            namespace,
             deployment,
             mutation,
+            ..
         } => deployment_patch::plan(client, namespace, deployment, mutation).await,
+        Injector::ConfigmapPatch {
+            configmap,
+            mutation,
+            ..
+        } => configmap_patch::plan(client, namespace, configmap, mutation).await,
         Injector::SecretContent {
-            namespace,
             secret,
             values,
             ops,
-            restart_workloads,
+            ..
         } => {
             let contents = secret_content::Contents {
                 namespace,
@@ -102,15 +126,32 @@ pub async fn plan(
                 values,
                 ops,
             };
-            let mut plan = secret_content::plan(client, &contents).await?;
-            for workload in restart_workloads {
-                plan.changes
-                    .push(restart::plan(client, namespace, workload, now).await?);
-            }
-            Ok(plan)
+            secret_content::plan(client, &contents).await
         }
-        other => Err(InjectError::NotAvailable {
-            injector: other.type_name(),
-        }),
+        Injector::NetworkPolicy { spec, .. } => network_policy::plan(client, namespace, spec).await,
+        Injector::PodEvict {
+            victims, how_many, ..
+        } => pod_evict::plan(client, namespace, victims, *how_many).await,
+        Injector::FlagdFlag {
+            configmap,
+            flag,
+            variant,
+            config_key,
+            ..
+        } => {
+            let wanted = flagd_flag::Flag {
+                namespace,
+                configmap,
+                config_key,
+                flag,
+                variant,
+            };
+            flagd_flag::plan(client, &wanted).await
+        }
+    }?;
+    for workload in injector.restart_workloads() {
+        plan.changes
+            .push(restart::plan(client, namespace, workload, now).await?);
     }
+    Ok(plan)
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use agent_breakage::agent::{Agent, AgentError, Desk};
 use agent_breakage::cluster::fixture::Fixtures;
+use agent_breakage::cluster::resource;
 use agent_breakage::embed::lexical::Lexical;
 use agent_breakage::experience::Reader;
 use agent_breakage::experience::policy::Policy;
@@ -94,15 +95,7 @@ fn request(step: &RepairStep) -> http::Request<Vec<u8>> {
             (kind, namespace, name, "strategic", body)
         }
     };
-    let group = if kind == "Deployment" || kind == "StatefulSet" {
-        "apis/apps/v1"
-    } else {
-        "api/v1"
-    };
-    let path = format!(
-        "/{group}/namespaces/{namespace}/{}s/{name}",
-        kind.to_lowercase()
-    );
+    let path = resource::of_kind(kind).unwrap().path(namespace, name);
     let content = match patch_type {
         "merge" => "application/merge-patch+json",
         "json" => "application/json-patch+json",
@@ -185,7 +178,7 @@ fn here(library: &Library) -> Vec<Arc<Scenario>> {
 fn left_alone_no_advocate_scenario_is_ever_repaired() {
     let library = Library::open(None).unwrap();
     let scenarios = here(&library);
-    assert_eq!(scenarios.len(), 15);
+    assert_eq!(scenarios.len(), 18);
     let mut wrong = Vec::new();
     for scenario in &scenarios {
         let record = run(&library, scenario, &|| Box::new(Idle));

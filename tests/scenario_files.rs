@@ -269,7 +269,7 @@ fn tables_fit_into_a_hundred_columns_and_json_counts_them_all() {
     }
     let output = breakage(&["scenario", "list", "--json"]);
     let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(list["count"], 20);
+    assert_eq!(list["count"], 23);
     for id in list["scenarios"]
         .as_array()
         .unwrap()

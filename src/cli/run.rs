@@ -30,7 +30,6 @@ use crate::experience::policy::Policy;
 use crate::experience::snapshot::Snapshot;
 use crate::experience::{ExperienceError, Reader, seeds};
 use crate::ids::Seed;
-use crate::inject;
 use crate::qualify::keep;
 use crate::record::{ClusterFacts, FrameworkCode, RunState};
 use crate::run::recover::recover;
@@ -38,6 +37,7 @@ use crate::run::repeat::{RepeatError, Repetitions, repeat};
 use crate::run::summary::Summary;
 use crate::run::{Finished, RunKind, Setting, Watching};
 use crate::scenario::library::{DEFAULT_RUBRIC, Library};
+use crate::scenario::load::PROMETHEUS;
 use crate::scenario::model::Scenario;
 use crate::scenario::near;
 use crate::store::Store;
@@ -217,15 +217,15 @@ fn tell_fixture_overrides(context: &Context, fixtures: &Fixtures) {
     }
 }
 
+/// A scenario that waits for more than Prometheus, which its conditions are asked about one by one.
 fn refuse_unavailable(scenario: &Scenario) -> Result<(), Failure> {
-    let injector = &scenario.injector;
-    if inject::is_available(injector) {
+    if scenario.needs.iter().all(|need| need == PROMETHEUS) {
         return Ok(());
     }
     Err(Failure::input(anyhow::anyhow!(
-        "scenario {} needs the injector {}, which is not available yet",
+        "scenario {} waits for what the embedded cluster does not have: {}",
         scenario.id,
-        injector.type_name()
+        scenario.needs.join(", ")
     ))
     .hint("breakage scenario list shows which scenarios run"))
 }

@@ -64,6 +64,24 @@ const FIXTURES: &[(&str, &str, &[&str])] = &[
         "the shape of the published benchmark's service: a shell script without a database",
         &[include_str!("../../fixtures/published.json")],
     ),
+    (
+        "advocate-config",
+        "the same, with the place of the database and other settings in a ConfigMap",
+        &[
+            COMMON,
+            include_str!("../../fixtures/advocate-api-config.json"),
+            BILLING,
+        ],
+    ),
+    (
+        "advocate-quota",
+        "three replicas under a quota that was tightened below what they use",
+        &[
+            COMMON,
+            include_str!("../../fixtures/advocate-api-quota.json"),
+            BILLING,
+        ],
+    ),
 ];
 
 /// Manifests in the order in which they can be applied, of one or more fixtures.

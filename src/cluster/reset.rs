@@ -25,7 +25,8 @@ pub const GONE_DEADLINE: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_secs(2);
 
 /// Creates what is missing of the fixture: first what stands still, then databases, then services, each at rest
-/// before the next. A namespace of that name that is not ours is refused before anything is written.
+/// before the next, and limits of the namespace last, so that a fixture can hold one that was tightened below present
+/// use. A namespace of that name that is not ours is refused before anything is written.
 pub async fn apply(
     client: &kube::Client,
     fixture: &Fixture,
@@ -40,14 +41,22 @@ pub async fn apply(
     for name in missing {
         owned.create(client, name).await?;
     }
-    for wave in [Wave::Still, Wave::StatefulSets, Wave::Workloads] {
+    for wave in [
+        Wave::Still,
+        Wave::StatefulSets,
+        Wave::Workloads,
+        Wave::Limits,
+    ] {
         let mut created = false;
+        if wave == Wave::Limits && fixture.objects.iter().any(is_limit) {
+            workloads_at_rest(client, REST_DEADLINE).await?;
+        }
         for object in &fixture.objects {
             if Wave::of(object) == wave {
                 created |= create_if_absent(client, object).await?;
             }
         }
-        if created && wave != Wave::Still {
+        if created && matches!(wave, Wave::StatefulSets | Wave::Workloads) {
             workloads_at_rest(client, REST_DEADLINE).await?;
         }
     }
@@ -62,7 +71,9 @@ pub async fn to_reference(
     reference: &ClusterState,
 ) -> Result<ClusterState, ClusterError> {
     let live = state::read(client).await?;
-    for key in to_remake(reference, &live, &fixture.namespaces) {
+    let mut keys = to_remake(reference, &live, &fixture.namespaces);
+    keys.extend(held_back(&live, &fixture.namespaces));
+    for key in keys {
         remove(client, &key).await?;
     }
     restore_namespaces(client, fixture, reference, &live).await?;
@@ -194,13 +205,24 @@ enum Wave {
     Still,
     StatefulSets,
     Workloads,
+    Limits,
+}
+
+/// Whether an object limits what may be created in its namespace.
+fn is_limit(object: &Value) -> bool {
+    Wave::of(object) == Wave::Limits
 }
 
 impl Wave {
     fn of(object: &Value) -> Wave {
-        match object["kind"].as_str().unwrap_or_default() {
+        Wave::of_kind(object["kind"].as_str().unwrap_or_default())
+    }
+
+    fn of_kind(kind: &str) -> Wave {
+        match kind {
             "StatefulSet" => Wave::StatefulSets,
             "Deployment" | "DaemonSet" | "Job" | "CronJob" | "Pod" => Wave::Workloads,
+            "ResourceQuota" | "LimitRange" => Wave::Limits,
             _ => Wave::Still,
         }
     }
@@ -238,6 +260,24 @@ fn to_remake(
     // Replica sets go and come with their deployments.
     keys.retain(|key| key.kind != "ReplicaSet");
     keys
+}
+
+/// Limits of the namespaces, since they may stand in the way of what must come back, and with them the workloads that
+/// they may have kept from coming to rest: a controller that was refused for long tries again after minutes.
+fn held_back(live: &ClusterState, namespaces: &BTreeSet<String>) -> BTreeSet<ObjectKey> {
+    let ours = live
+        .objects
+        .iter()
+        .filter(|(key, _)| namespaces.contains(&key.namespace));
+    let is_limit = |key: &ObjectKey| Wave::of_kind(&key.kind) == Wave::Limits;
+    if !ours.clone().any(|(key, _)| is_limit(key)) {
+        return BTreeSet::new();
+    }
+    ours.filter(|(key, state)| {
+        is_limit(key) || (state.unsettled.is_some() && key.kind != "ReplicaSet")
+    })
+    .map(|(key, _)| key.clone())
+    .collect()
 }
 
 async fn remove(client: &kube::Client, key: &ObjectKey) -> Result<(), ClusterError> {

@@ -41,6 +41,15 @@ pub struct JsonPatch<'a> {
     pub dry_run: bool,
 }
 
+/// An object to be created and who sends it.
+#[derive(Clone, Copy, Debug)]
+pub struct NewObject<'a> {
+    pub manifest: &'a Value,
+    /// The field manager that the server notes.
+    pub manager: &'a str,
+    pub dry_run: bool,
+}
+
 /// Everything whose state a run may change and must leave as it was. Types that only components write (Endpoints,
 /// Events, Leases, ControllerRevisions) follow from these and are left out.
 pub const RESOURCES: &[Resource] = &[
@@ -117,7 +126,7 @@ pub fn of_kind(kind: &str) -> Result<&'static Resource, ClusterError> {
 
 impl Resource {
     /// The path of one object, or of the collection when the name is empty.
-    fn path(&self, namespace: &str, name: &str) -> String {
+    pub fn path(&self, namespace: &str, name: &str) -> String {
         let mut path = format!("/{}", self.prefix);
         if self.namespaced && !namespace.is_empty() {
             path.push_str("/namespaces/");
@@ -189,6 +198,23 @@ impl Resource {
         }
     }
 
+    /// Every object of the type in a namespace whose labels a selector (`app=web,tier!=cache`) matches.
+    pub async fn list_matching(
+        &self,
+        client: &kube::Client,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<Value>, ClusterError> {
+        let params = kube::api::ListParams::default().labels(selector);
+        let request = kube::core::Request::new(self.path(namespace, "")).list(&params);
+        let request = request.map_err(|error| ClusterError::Selector {
+            selector: selector.to_owned(),
+            source: Box::new(error),
+        })?;
+        self.items(client, &request.uri().to_string(), Repeat::Harmless)
+            .await
+    }
+
     /// One object, or nothing where there is none of that name.
     pub async fn get(
         &self,
@@ -214,7 +240,28 @@ impl Resource {
         namespace: &str,
         object: &Value,
     ) -> Result<Value, ClusterError> {
-        let path = format!("{}?fieldManager={MANAGER}", self.path(namespace, ""));
+        let new = NewObject {
+            manifest: object,
+            manager: MANAGER,
+            dry_run: false,
+        };
+        self.create_as(client, namespace, &new).await
+    }
+
+    /// As [`Resource::create`], under a manager. With `dry_run` the server answers what would come of it.
+    pub async fn create_as(
+        &self,
+        client: &kube::Client,
+        namespace: &str,
+        new: &NewObject<'_>,
+    ) -> Result<Value, ClusterError> {
+        let object = new.manifest;
+        let mut path = format!("{}?fieldManager={}", self.path(namespace, ""), new.manager);
+        if new.dry_run {
+            path.push_str("&dryRun=All");
+            let asked = self.asked(Method::POST, &path, Some(object))?;
+            return retry::send(client, &asked, Repeat::Harmless).await;
+        }
         let asked = self.asked(Method::POST, &path, Some(object))?;
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let mut failed = 0;
@@ -339,8 +386,33 @@ impl Resource {
         let options = serde_json::json!({
             "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground",
         });
+        self.delete_with(client, namespace, name, &options).await
+    }
+
+    /// As [`Resource::delete`], for the object of this uid and never a later one of its name, which is answered with 409.
+    pub async fn delete_exactly(
+        &self,
+        client: &kube::Client,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<(), ClusterError> {
+        let options = serde_json::json!({
+            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground",
+            "preconditions": {"uid": uid},
+        });
+        self.delete_with(client, namespace, name, &options).await
+    }
+
+    async fn delete_with(
+        &self,
+        client: &kube::Client,
+        namespace: &str,
+        name: &str,
+        options: &Value,
+    ) -> Result<(), ClusterError> {
         let path = self.path(namespace, name);
-        let asked = self.asked(Method::DELETE, &path, Some(&options))?;
+        let asked = self.asked(Method::DELETE, &path, Some(options))?;
         let mut failed = 0;
         loop {
             failed += 1;

@@ -124,7 +124,11 @@ impl From<ClusterError> for Failure {
     }
 }
 
-async fn once(client: &kube::Client, asked: &Asked) -> Result<Value, Failure> {
+/// One exchange within the limit of time and size, whatever the status of the answer.
+pub async fn exchange(
+    client: &kube::Client,
+    asked: &Asked,
+) -> Result<(http::response::Parts, Bytes), ClusterError> {
     let request = asked.request.clone().map(Body::from);
     let exchange = async {
         let unreachable = |source| ClusterError::Unreachable {
@@ -140,12 +144,16 @@ async fn once(client: &kube::Client, asked: &Asked) -> Result<Value, Failure> {
         let body = body.map_err(|source| unreachable(kube::Error::Service(source)))?;
         Ok::<_, ClusterError>((head, body.to_bytes()))
     };
-    let (head, body) = tokio::time::timeout(REQUEST_LIMIT, exchange)
+    tokio::time::timeout(REQUEST_LIMIT, exchange)
         .await
         .map_err(|_| ClusterError::NoAnswer {
             request: asked.label.clone(),
             seconds: REQUEST_LIMIT.as_secs(),
-        })??;
+        })?
+}
+
+async fn once(client: &kube::Client, asked: &Asked) -> Result<Value, Failure> {
+    let (head, body) = exchange(client, asked).await?;
     if !head.status.is_success() {
         return Err(Failure {
             error: refusal(asked, head.status, &body),

@@ -18,6 +18,7 @@ use crate::cluster::remote::Remote;
 use crate::cluster::retry::Versions;
 use crate::embedded::bootstrap;
 use crate::embedded::cluster::{Cluster, ClusterConfig};
+use crate::embedded::kubelet::policy::Denied;
 use crate::embedded::time::Time;
 use crate::ids::Seed;
 use crate::record::ClusterFacts;
@@ -68,6 +69,7 @@ impl Target {
             seed: seed.child("cluster", 0).0,
             start: embedded_start(seed),
             images: images::registry(),
+            denied: Denied::default(),
         });
         cluster.with(bootstrap::populate);
         let answers = MapResponse::new(cluster.router(), boxed);

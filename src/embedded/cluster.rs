@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::embedded::api;
 use crate::embedded::bootstrap;
 use crate::embedded::image::Registry;
+use crate::embedded::kubelet::policy::Denied;
 use crate::embedded::time::Time;
 use crate::embedded::world::World;
 
@@ -26,6 +27,8 @@ pub struct ClusterConfig {
     pub start: Time,
     /// What its image registries hold.
     pub images: Registry,
+    /// What its network does with connections that a NetworkPolicy denies.
+    pub denied: Denied,
 }
 
 /// A running embedded cluster. Cheap to clone; must be created inside a tokio runtime. It ends with its last
@@ -58,8 +61,10 @@ impl Cluster {
     /// Starts a cluster at the present moment of tokio's clock.
     pub fn new(config: ClusterConfig) -> Cluster {
         let wake = Arc::new(Notify::new());
+        let mut world = World::new(config.seed, config.start, config.images);
+        world.kubelet.denied = config.denied;
         let shared = Arc::new(Shared {
-            world: Mutex::new(World::new(config.seed, config.start, config.images)),
+            world: Mutex::new(world),
             started: Instant::now(),
             epoch: AtomicI64::new(config.start.micros()),
             versions: watch::Sender::new(0),
@@ -204,6 +209,7 @@ mod tests {
             seed: 1,
             start: Time::from_micros(0),
             images: Registry::default(),
+            denied: Denied::default(),
         });
         let wake = Arc::downgrade(&cluster.shared.wake);
         let mut subscription = cluster.shared.subscribe();

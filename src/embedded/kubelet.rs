@@ -135,6 +135,8 @@ pub struct State {
     /// Images on the node by full name.
     pub present: BTreeMap<String, Arc<Image>>,
     pub pods: BTreeMap<String, Pod>,
+    /// What the network does with connections that a policy denies.
+    pub denied: policy::Denied,
     /// Pods whose containers changed since the last look, or that wait for one.
     dirty: BTreeSet<String>,
     look_due: Option<Time>,
@@ -151,6 +153,7 @@ impl State {
             present: images.preloaded().collect(),
             images,
             pods: BTreeMap::new(),
+            denied: policy::Denied::default(),
             dirty: BTreeSet::new(),
             look_due: None,
             phase: None,

@@ -66,10 +66,33 @@ pub struct ObjectChange {
     pub snapshot: Value,
 }
 
-/// Everything an injection will write, in order.
+/// An object that the fault creates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Creation {
+    /// Its uid is empty until the server has made it.
+    pub object: ObjectRef,
+    /// The field manager under which people's own tools would create it.
+    pub manager: String,
+    /// What is sent; once created, its `spec` is what the server stored.
+    pub manifest: Value,
+}
+
+/// A pod that the fault evicts: an act that nothing takes back. What owns the pod makes another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Eviction {
+    pub pod: ObjectRef,
+    /// What makes the pod anew, such as `ReplicaSet shop/web-5d4f`.
+    pub owner: String,
+}
+
+/// Everything an injection will do: objects are created, then fields changed, then pods evicted, each in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub created: Vec<Creation>,
     pub changes: Vec<ObjectChange>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evictions: Vec<Eviction>,
     /// What a person should know, such as a preview that the server could not give.
     #[serde(default)]
     pub warnings: Vec<String>,

@@ -60,7 +60,7 @@ pub async fn plan(client: &kube::Client, contents: &Contents<'_>) -> Result<Plan
             fields,
             snapshot: without_server_fields(&live),
         }],
-        warnings: Vec::new(),
+        ..Plan::default()
     })
 }
 

@@ -12,6 +12,7 @@ use crate::cluster::resource::{self, JsonPatch};
 use crate::inject::change::{ObjectChange, Plan};
 use crate::inject::field::{self, Edit};
 use crate::inject::write::{BACK_OFF, MAX_ATTEMPTS, is_conflict};
+use crate::inject::{creation, pod_evict};
 
 /// The manager under which `kubectl edit` writes.
 const MANAGER: &str = "kubectl-edit";
@@ -36,9 +37,20 @@ impl Undone {
     }
 }
 
-/// Takes back every object of the plan, in order: contents first, then the restarts that let them take effect.
+/// Takes back everything of the plan, in order: what was created and the contents first, then the restarts that let
+/// them take effect.
 pub async fn undo(client: &kube::Client, plan: &Plan) -> Undone {
     let mut undone = Undone::default();
+    for creation in &plan.created {
+        if let Err(error) = creation::undo(client, creation, &mut undone).await {
+            undone.failed.push(format!("{}: {error}", creation.object));
+        }
+    }
+    for eviction in &plan.evictions {
+        if let Err(error) = pod_evict::undo(client, eviction, &mut undone).await {
+            undone.failed.push(format!("{}: {error}", eviction.pod));
+        }
+    }
     for change in &plan.changes {
         if let Err(error) = undo_one(client, change, &mut undone).await {
             undone.failed.push(format!("{}: {error}", change.object));

@@ -12,6 +12,7 @@ use crate::cluster::resource::{self, JsonPatch};
 use crate::inject::InjectError;
 use crate::inject::change::{ObjectChange, Plan};
 use crate::inject::field::{self, Edit};
+use crate::inject::{creation, pod_evict};
 
 /// Objects under a busy controller change several times a second; more attempts than this mean that somebody else
 /// keeps writing the same fields.
@@ -19,11 +20,24 @@ pub const MAX_ATTEMPTS: u32 = 5;
 /// Time for the other writer to finish; grows with each attempt.
 pub const BACK_OFF: Duration = Duration::from_millis(200);
 
-/// Writes every object of the plan in order and takes over what the server stored. Stops at the first refusal; what
+/// What the agents of a cluster's network take to act on a new policy, before anything is restarted on purpose to meet
+/// it; measured on kube-router.
+pub const TAKES_HOLD: Duration = Duration::from_secs(3);
+
+/// Does everything of the plan in order and takes over what the server stored. Stops at the first refusal; what
 /// was written until then is in the plan and can be undone.
 pub async fn apply(client: &kube::Client, plan: &mut Plan) -> Result<(), InjectError> {
+    for creation in &mut plan.created {
+        creation::create(client, creation).await?;
+    }
+    if !plan.created.is_empty() && !plan.changes.is_empty() {
+        tokio::time::sleep(TAKES_HOLD).await;
+    }
     for change in &mut plan.changes {
         apply_one(client, change).await?;
+    }
+    for eviction in &plan.evictions {
+        pod_evict::apply(client, eviction).await?;
     }
     Ok(())
 }

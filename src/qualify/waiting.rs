@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::cluster::fixture::Fixtures;
 use crate::detect::expression::Needs;
-use crate::inject;
 use crate::scenario::model::Scenario;
 
 /// Capabilities that are missing, sorted; empty when the scenario can be run.
@@ -14,9 +13,6 @@ pub fn for_what(scenario: &Scenario, fixtures: &Fixtures) -> Vec<String> {
         return scenario.needs.clone();
     }
     let mut missing = BTreeSet::new();
-    if !inject::is_available(&scenario.injector) {
-        missing.insert(format!("injector {}", scenario.injector.type_name()));
-    }
     for id in &scenario.fixture {
         if fixtures.load(std::slice::from_ref(id)).is_err() {
             missing.insert(format!("fixture {id}"));

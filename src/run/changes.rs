@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::cluster::state::{ClusterState, ObjectKey, below};
-use crate::inject::change::Plan;
+use crate::inject::change::{ObjectRef, Plan};
 use crate::record::{StateChange, StateChangeKind};
 use crate::scenario::model::{RepairStep, Scenario};
 
@@ -20,15 +20,10 @@ pub fn beyond_the_fault(
 ) -> Vec<StateChange> {
     let mut explained: Vec<(ObjectKey, String)> = plan
         .fields()
-        .map(|(object, path)| {
-            let key = ObjectKey {
-                kind: object.kind.clone(),
-                namespace: object.namespace.clone(),
-                name: object.name.clone(),
-            };
-            (key, path)
-        })
+        .map(|(object, path)| (key_of(object), path))
         .collect();
+    // What the fault created differs as a whole until somebody deletes it.
+    let created: Vec<ObjectKey> = plan.created.iter().map(|one| key_of(&one.object)).collect();
     for step in &scenario.reference_repair {
         explained.extend(repaired_paths(step, before));
     }
@@ -37,6 +32,9 @@ pub fn beyond_the_fault(
         .into_iter()
         // Replica sets follow from their deployments.
         .filter(|difference| difference.key.kind != "ReplicaSet")
+        .filter(|difference| {
+            !(difference.what == StateChangeKind::Created && created.contains(&difference.key))
+        })
         .filter(|difference| {
             let is_field = difference.what == StateChangeKind::FieldChanged;
             let known = explained
@@ -70,6 +68,14 @@ pub fn violated(changes: &[StateChange]) -> Vec<String> {
             }
         })
         .collect()
+}
+
+fn key_of(object: &ObjectRef) -> ObjectKey {
+    ObjectKey {
+        kind: object.kind.clone(),
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+    }
 }
 
 fn in_scope(key: &ObjectKey, scenario: &Scenario) -> bool {

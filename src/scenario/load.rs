@@ -171,10 +171,13 @@ fn needs(injector: &Injector, fixed_when: &[Condition], fixture: &[FixtureId]) -
         .iter()
         .filter(|condition| !condition.skip_if_unevaluable);
     if Needs::of(needed.map(|condition| &condition.expression)).prometheus {
-        needs.push("prometheus".to_owned());
+        needs.push(PROMETHEUS.to_owned());
     }
     needs
 }
+
+/// What a scenario needs whose conditions query metrics.
+pub const PROMETHEUS: &str = "prometheus";
 
 /// The OpenTelemetry demo: too large for the embedded cluster.
 const OTEL_FIXTURE: &str = "otel-demo";

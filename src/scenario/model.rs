@@ -99,6 +99,7 @@ pub enum Injector {
         namespace: String,
         configmap: String,
         mutation: Mutation,
+        restart_workloads: Vec<WorkloadRef>,
     },
     SecretContent {
         namespace: String,
@@ -112,6 +113,7 @@ pub enum Injector {
     NetworkPolicy {
         namespace: String,
         spec: Value,
+        restart_workloads: Vec<WorkloadRef>,
     },
     PodEvict {
         namespace: String,
@@ -124,6 +126,7 @@ pub enum Injector {
         flag: String,
         variant: String,
         config_key: String,
+        restart_workloads: Vec<WorkloadRef>,
     },
 }
 
@@ -137,6 +140,25 @@ impl Injector {
             Injector::NetworkPolicy { .. } => "network-policy",
             Injector::PodEvict { .. } => "pod-evict",
             Injector::FlagdFlag { .. } => "flagd-flag",
+        }
+    }
+
+    /// Workloads that are restarted once the fault is written, so that they meet it.
+    pub fn restart_workloads(&self) -> &[WorkloadRef] {
+        match self {
+            Injector::ConfigmapPatch {
+                restart_workloads, ..
+            }
+            | Injector::SecretContent {
+                restart_workloads, ..
+            }
+            | Injector::NetworkPolicy {
+                restart_workloads, ..
+            }
+            | Injector::FlagdFlag {
+                restart_workloads, ..
+            } => restart_workloads,
+            Injector::DeploymentPatch { .. } | Injector::PodEvict { .. } => &[],
         }
     }
 

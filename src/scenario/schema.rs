@@ -109,6 +109,8 @@ pub enum Injector {
         target: ConfigmapTarget,
         /// `path = value`, one a line.
         mutation: String,
+        #[serde(default)]
+        restart_workloads: Vec<WorkloadRef>,
     },
     SecretContent {
         target: SecretTarget,
@@ -128,6 +130,8 @@ pub enum Injector {
         /// The other form: a NetworkPolicy or its spec, as YAML in a text.
         #[serde(default)]
         policy: Option<String>,
+        #[serde(default)]
+        restart_workloads: Vec<WorkloadRef>,
     },
     PodEvict {
         target: EvictTarget,
@@ -145,6 +149,8 @@ pub enum Injector {
         /// demo.flagd.json when not given.
         #[serde(default)]
         config_key: Option<Name>,
+        #[serde(default)]
+        restart_workloads: Vec<WorkloadRef>,
     },
 }
 

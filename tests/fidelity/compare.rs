@@ -8,6 +8,7 @@ use agent_breakage::cluster::images;
 use agent_breakage::embedded::bootstrap;
 use agent_breakage::embedded::cluster::{Cluster, ClusterConfig};
 use agent_breakage::embedded::kind::Kind;
+use agent_breakage::embedded::kubelet::policy::Denied;
 use agent_breakage::embedded::time::Time;
 use serde_json::Value;
 
@@ -85,6 +86,7 @@ impl Play {
             seed: seed(),
             start: Time::parse("2026-11-30T21:00:00Z").expect("a valid time"),
             images: images::registry(),
+            denied: Denied::default(),
         };
         let cluster = Cluster::new(config);
         cluster.with(bootstrap::populate);

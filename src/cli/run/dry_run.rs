@@ -16,7 +16,7 @@ use crate::cluster::kubeconfig::Chosen;
 use crate::cluster::reset::{self, Owned};
 use crate::cluster::target::Target;
 use crate::ids::Seed;
-use crate::inject::change::{Plan, shown};
+use crate::inject::change::{ObjectRef, Plan, shown};
 use crate::inject::{self, InjectError, field};
 use crate::scenario::model::Scenario;
 
@@ -79,6 +79,23 @@ fn as_text(scenario: &Scenario, plan: &Plan) -> String {
         scenario.injector.type_name()
     );
     let mut table = Output::table_keeping(&["object", "field", "from", "to"], &[0]);
+    for one in &plan.created {
+        table.add_row([
+            one.object.to_string(),
+            "(the object)".to_owned(),
+            shown(&one.object, None),
+            shown(&one.object, one.manifest.get("spec")),
+        ]);
+    }
+    for one in &plan.evictions {
+        let to = format!("evicted; {} makes another", one.owner);
+        table.add_row([
+            one.pod.to_string(),
+            "(the object)".to_owned(),
+            "ready".to_owned(),
+            to,
+        ]);
+    }
     for change in &plan.changes {
         for one in &change.fields {
             table.add_row([
@@ -90,14 +107,29 @@ fn as_text(scenario: &Scenario, plan: &Plan) -> String {
         }
     }
     text.push_str(&table.to_string());
-    text.push_str(
-        "\n\nUndo: each field that still has the new value gets the old one back; a field that somebody \
-         else\nchanged is kept and reported. Then the namespaces are reset to the fixture. Nothing was written.",
-    );
+    text.push_str("\n\nUndo: ");
+    if !plan.created.is_empty() {
+        text.push_str("the new object is deleted by its uid, unless somebody else changed it.\n");
+    }
+    if !plan.evictions.is_empty() {
+        text.push_str("an eviction cannot be taken back, which is reported.\n");
+    }
+    if !plan.changes.is_empty() {
+        text.push_str(
+            "each field that still has the new value gets the old one back; a field that somebody \
+             else\nchanged is kept and reported. ",
+        );
+    }
+    text.push_str("Then the namespaces are reset to the fixture. Nothing was written.");
     for warning in &plan.warnings {
         text.push_str(&format!("\nwarning: {warning}"));
     }
     text
+}
+
+/// The object of a row.
+fn row(object: &ObjectRef) -> serde_json::Value {
+    json!({"kind": object.kind, "namespace": object.namespace, "name": object.name})
 }
 
 fn as_json(scenario: &Scenario, plan: &Plan) -> serde_json::Value {
@@ -118,10 +150,32 @@ fn as_json(scenario: &Scenario, plan: &Plan) -> serde_json::Value {
             })
         })
         .collect();
+    let created: Vec<serde_json::Value> = plan
+        .created
+        .iter()
+        .map(|one| {
+            let mut row = row(&one.object);
+            row["spec"] = one.manifest["spec"].clone();
+            row["undo"] = "deleted".into();
+            row
+        })
+        .collect();
+    let evictions: Vec<serde_json::Value> = plan
+        .evictions
+        .iter()
+        .map(|one| {
+            let mut row = row(&one.pod);
+            row["made_anew_by"] = one.owner.as_str().into();
+            row["undo"] = serde_json::Value::Null;
+            row
+        })
+        .collect();
     json!({
         "scenario_id": scenario.id,
         "injector": scenario.injector.type_name(),
         "written": false,
+        "created": created,
+        "evictions": evictions,
         "changes": fields,
         "warnings": plan.warnings,
     })

@@ -211,19 +211,14 @@ fn injector(injector: &Injector) -> Value {
             secret,
             values,
             ops,
-            restart_workloads,
             ..
         } => {
-            let restarted = restart_workloads
-                .iter()
-                .map(|one| format!("{} {}", one.kind, one.name));
             view["secret"] = json!(secret);
             view["keys"] = values.iter().map(changed_key).collect();
             view["operations"] = ops
                 .iter()
                 .map(|op| json!({"op": op["op"], "path": op["path"]}))
                 .collect();
-            view["restarts"] = restarted.collect();
         }
         Injector::NetworkPolicy { spec, .. } => view["spec"] = spec.clone(),
         Injector::PodEvict {
@@ -250,6 +245,10 @@ fn injector(injector: &Injector) -> Value {
             view["flag"] = json!(format!("{flag} = {variant} in {config_key}"));
         }
     }
+    let restarted = injector.restart_workloads().iter();
+    view["restarts"] = restarted
+        .map(|one| format!("{} {}", one.kind, one.name))
+        .collect();
     view
 }
 

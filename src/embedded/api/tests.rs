@@ -15,6 +15,7 @@ use tower::ServiceExt;
 use crate::embedded::cluster::{Cluster, ClusterConfig};
 use crate::embedded::image::Registry;
 use crate::embedded::kind::Kind;
+use crate::embedded::kubelet::policy::Denied;
 use crate::embedded::time::Time;
 
 /// A new cluster with one namespace, `shop`.
@@ -23,6 +24,7 @@ pub(crate) async fn shop() -> Cluster {
         seed: 1,
         start: Time::from_micros(1_772_444_467_000_000),
         images: Registry::default(),
+        denied: Denied::default(),
     });
     let namespaces: Api<Namespace> = Api::all(cluster.client("shop"));
     let object = typed(json!({"metadata": {"name": "shop"}}));

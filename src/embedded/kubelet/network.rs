@@ -2,7 +2,8 @@
 //!
 //! Everything is answered from the objects in the store and the sockets of running processes: a name from the
 //! Services (as long as cluster DNS has an endpoint), a Service's address from its ready endpoints, a pod's
-//! address from what listens there. Denied and unserved connections are refused, as kube-proxy rejects them.
+//! address from what listens there. Unserved connections are refused, as kube-proxy rejects them; denied ones as the
+//! cluster's network has it.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 use crate::embedded::image::program::Protocol;
 use crate::embedded::kind::Kind;
 use crate::embedded::kubelet::pod::{Pod, Run, RunState, Socket};
-use crate::embedded::kubelet::policy;
+use crate::embedded::kubelet::policy::{self, Denied};
 use crate::embedded::kubelet::process::DatabaseLink;
 use crate::embedded::time::Time;
 use crate::embedded::world::World;
@@ -193,7 +194,10 @@ fn connect_pod(world: &World, from: &Pod, address: &str, port: u16) -> Connectio
         return Connection::NoAnswer;
     };
     if !policy::allows(world, from, address, port) {
-        return Connection::Refused;
+        return match world.kubelet.denied {
+            Denied::Rejected => Connection::Refused,
+            Denied::Dropped => Connection::NoAnswer,
+        };
     }
     socket_of(target, port, false).map_or(Connection::Refused, |(run, index)| {
         Connection::Open(target.uid.clone(), run.facts.id.clone(), index)

@@ -14,6 +14,16 @@ use crate::embedded::world::World;
 /// A new pod's own traffic passes until the policy agent has met it.
 const UNFILTERED: Duration = Duration::from_secs(2);
 
+/// What becomes of a connection that no policy lets through. Nothing in an object tells: it is the network's own way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Denied {
+    /// Refused at once, as kube-router does.
+    #[default]
+    Rejected,
+    /// Never answered, as most networks do: clients run into their time-outs.
+    Dropped,
+}
+
 /// One end of a connection.
 struct End<'a> {
     namespace: &'a str,

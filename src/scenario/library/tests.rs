@@ -12,7 +12,7 @@ fn everything_compiled_in_loads_without_a_warning() {
     let library = library();
     let broken: Vec<String> = library.broken().map(ToString::to_string).collect();
     assert!(broken.is_empty(), "{}", broken.join("\n"));
-    assert_eq!(library.scenarios().count(), 20);
+    assert_eq!(library.scenarios().count(), 23);
     assert_eq!(
         library.warnings().count(),
         0,

@@ -23,13 +23,21 @@ pub const INJECTOR_TYPES: [&str; 6] = [
 /// Per type: the keys of the injector beside `type` and `target`, and the keys of its target beside `ns`.
 pub const INJECTOR_KEYS: [(&str, &[&str], &[&str]); 6] = [
     ("deployment-patch", &["mutation"], &["deploy"]),
-    ("configmap-patch", &["mutation"], &["configmap", "cm"]),
+    (
+        "configmap-patch",
+        &["mutation", "restart_workloads"],
+        &["configmap", "cm"],
+    ),
     (
         "secret-content",
         &["values", "ops", "restart_workloads"],
         &["secret"],
     ),
-    ("network-policy", &["spec", "policy"], &[]),
+    (
+        "network-policy",
+        &["spec", "policy", "restart_workloads"],
+        &[],
+    ),
     (
         "pod-evict",
         &["percentage", "count"],
@@ -37,7 +45,7 @@ pub const INJECTOR_KEYS: [(&str, &[&str], &[&str]); 6] = [
     ),
     (
         "flagd-flag",
-        &["flag", "variant", "config_key"],
+        &["flag", "variant", "config_key", "restart_workloads"],
         &["configmap", "cm"],
     ),
 ];
@@ -144,10 +152,12 @@ fn deployment_patch(parts: Parts<'_>, notes: &mut Notes) -> Option<Injector> {
 fn configmap_patch(parts: Parts<'_>, notes: &mut Notes) -> Option<Injector> {
     let configmap = configmap_name(&parts.target, None, notes);
     let mutation = mutation(&parts.injector, "ConfigMap", notes);
+    let restart_workloads = restart_workloads(&parts.injector, notes);
     Some(Injector::ConfigmapPatch {
         namespace: parts.namespace?,
         configmap: configmap?,
         mutation: mutation?,
+        restart_workloads: restart_workloads?,
     })
 }
 
@@ -401,9 +411,11 @@ fn network_policy(parts: Parts<'_>, notes: &mut Notes) -> Option<Injector> {
             None
         }
     };
+    let restart_workloads = restart_workloads(injector, notes);
     Some(Injector::NetworkPolicy {
         namespace: parts.namespace?,
         spec: spec?,
+        restart_workloads: restart_workloads?,
     })
 }
 
@@ -527,12 +539,14 @@ fn flagd_flag(parts: Parts<'_>, notes: &mut Notes) -> Option<Injector> {
         Some(node) => spelled(node, "injector.config_key", notes),
         None => Some(FLAGD_CONFIG_KEY.to_owned()),
     };
+    let restart_workloads = restart_workloads(injector, notes);
     Some(Injector::FlagdFlag {
         namespace: parts.namespace?,
         configmap: configmap?,
         flag: flag?,
         variant: variant?,
         config_key: config_key?,
+        restart_workloads: restart_workloads?,
     })
 }
 
