@@ -209,6 +209,9 @@ fn the_reference_repair_of_every_advocate_scenario_counts_as_fixed() {
                 scenario.id, record.state, record.detector
             ));
         }
+        if record.state_hash_before != record.state_hash_after || record.undo.quarantined {
+            wrong.push(format!("{}: not reset: {:?}", scenario.id, record.undo));
+        }
         let touched: Vec<String> = record
             .state_changes
             .iter()

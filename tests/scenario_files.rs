@@ -122,6 +122,69 @@ fn both_spellings_of_a_published_key_mean_the_same() {
     assert_eq!(how_many, EvictCount::Count(2));
 }
 
+/// The injector of a scenario with these lines in place of its injector.
+fn injector_of(lines: &str) -> Result<Injector, Problems> {
+    let library = Library::open(None).unwrap();
+    let text = fs::read_to_string(folder("published").join("secret-values.yaml")).unwrap();
+    let start = text.find("injector:").unwrap();
+    let end = text.find("detector:").unwrap();
+    let edited = format!("{}injector:\n{lines}\n{}", &text[..start], &text[end..]);
+    load::scenario(&edited, "secret-values.yaml", library.vocabulary())
+        .map(|loaded| loaded.scenario.injector)
+}
+
+#[test]
+fn every_published_spelling_of_an_injector_means_what_its_other_spelling_means() {
+    let namespace = published("secret-values").namespace().to_owned();
+    let pairs = [
+        (
+            "  type: configmap-patch\n  target: {ns: NS, configmap: web}\n  mutation: data.A = b",
+            "  type: configmap-patch\n  target: {ns: NS, cm: web}\n  mutation: data.A = \"b\"",
+        ),
+        (
+            "  type: network-policy\n  target: {ns: NS}\n  spec: {podSelector: {}, policyTypes: [Ingress]}",
+            "  type: network-policy\n  target: {ns: NS}\n  policy: |\n    podSelector: {}\n    policyTypes: [Ingress]",
+        ),
+        (
+            "  type: network-policy\n  target: {ns: NS}\n  spec: {podSelector: {}, egress: []}",
+            "  type: network-policy\n  target: {ns: NS}\n  policy: |\n    apiVersion: networking.k8s.io/v1\n    \
+             kind: NetworkPolicy\n    metadata: {name: any}\n    spec: {podSelector: {}, egress: []}",
+        ),
+        (
+            "  type: pod-evict\n  target: {ns: NS, deploy: web}\n  percentage: 50",
+            "  type: pod-evict\n  percentage: 50\n  target: {deploy: web, ns: NS}",
+        ),
+        (
+            "  type: flagd-flag\n  target: {ns: NS}\n  flag: cartFailure\n  variant: on",
+            "  type: flagd-flag\n  target: {ns: NS, configmap: flagd-config}\n  flag: cartFailure\n  \
+             variant: \"on\"\n  config_key: demo.flagd.json",
+        ),
+        (
+            "  type: secret-content\n  target: {ns: NS, secret: web}\n  values: {A: \"1\"}",
+            "  type: secret-content\n  target: {ns: NS, secret: web}\n  values:\n    A: '1'",
+        ),
+    ];
+    for (one, other) in pairs {
+        let read = |text: &str| injector_of(&text.replace("NS", &namespace)).unwrap();
+        assert_eq!(read(one), read(other));
+    }
+}
+
+#[test]
+fn every_injector_that_may_need_a_restart_takes_one() {
+    let namespace = published("secret-values").namespace().to_owned();
+    for lines in [
+        "  type: configmap-patch\n  target: {ns: NS, cm: web}\n  mutation: data.A = b",
+        "  type: network-policy\n  target: {ns: NS}\n  spec: {podSelector: {}}",
+        "  type: flagd-flag\n  target: {ns: NS}\n  flag: a\n  variant: b",
+        "  type: secret-content\n  target: {ns: NS, secret: web}\n  values: {A: b}",
+    ] {
+        let text = format!("{lines}\n  restart_workloads: [{{kind: StatefulSet, name: web}}]");
+        let injector = injector_of(&text.replace("NS", &namespace)).unwrap();
+        assert_eq!(injector.restart_workloads().len(), 1, "{lines}");
+    }
+}
+
 #[test]
 fn a_variant_is_its_text_whether_quoted_or_not() {
     let library = Library::open(None).unwrap();

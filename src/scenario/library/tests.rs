@@ -20,7 +20,7 @@ fn everything_compiled_in_loads_without_a_warning() {
         library.warnings().next()
     );
     let rubrics: Vec<&str> = library.rubrics().map(|rubric| rubric.id.as_str()).collect();
-    assert_eq!(rubrics, ["article", "v0.1"]);
+    assert_eq!(rubrics, ["article", "observed", "v0.1"]);
     assert_eq!(library.vocabulary().categories.len(), 24);
     assert!(library.overrides().is_empty());
 }
@@ -94,7 +94,7 @@ fn a_workspace_overrides_by_id_and_an_unedited_copy_is_no_override() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("missing"), "{error}");
-    assert_eq!(library.scenarios().count(), 19);
+    assert_eq!(library.scenarios().count(), 22);
 }
 
 #[test]
