@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use agent_breakage::cluster::images;
 use agent_breakage::embedded::bootstrap;
 use agent_breakage::embedded::cluster::{Cluster, ClusterConfig};
+use agent_breakage::embedded::kubelet::policy::Denied;
 use agent_breakage::embedded::serve::{self, Limits, ServeError};
 use agent_breakage::embedded::time::Time;
 use futures::{StreamExt, TryStreamExt};
@@ -44,6 +45,7 @@ impl Served {
             seed: 1,
             start: Time::from_micros(1_772_444_467_000_000),
             images: images::registry(),
+            denied: Denied::default(),
         });
         cluster.with(bootstrap::populate);
         let listener = serve::bind("127.0.0.1:0".parse().unwrap(), false)

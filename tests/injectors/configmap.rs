@@ -79,7 +79,10 @@ fn a_large_object_is_changed_by_a_byte_and_restored_without_a_copy_in_its_annota
         for mutation in [
             "data.b = \"2\"".to_owned(),
             format!("data.a = \"y{}\"", &text[1..]),
-            format!("binaryData[\"image.png\"] = \"{}\"", STANDARD.encode([1, 2])),
+            format!(
+                "binaryData[\"image.png\"] = \"{}\"",
+                STANDARD.encode([1, 2])
+            ),
         ] {
             let plan = stage.inject(&patch("big", &mutation)).await;
             let during = stage.get("ConfigMap", "big").await.unwrap();
@@ -146,7 +149,10 @@ fn what_the_server_refuses_is_told_before_anything_is_written() {
 fn what_others_changed_meanwhile_stays() {
     paused(async {
         let stage = Stage::of("advocate-config").await;
-        let fault = patch("advocate-config", "data.DB_NAME = advocates; data.INDEX_MB = \"480\"");
+        let fault = patch(
+            "advocate-config",
+            "data.DB_NAME = advocates; data.INDEX_MB = \"480\"",
+        );
         let plan = stage.inject(&fault).await;
         let edits = [
             json!({"op": "replace", "path": "/data/INDEX_MB", "value": "64"}),

@@ -89,7 +89,10 @@ fn a_percentage_is_rounded_up_and_the_first_by_name_go() {
             .await
             .unwrap();
         assert_eq!(names(&plan), ["advocate-db-0"]);
-        assert_eq!(plan.evictions[0].owner, "StatefulSet prod-advocate/advocate-db");
+        assert_eq!(
+            plan.evictions[0].owner,
+            "StatefulSet prod-advocate/advocate-db"
+        );
     });
 }
 
@@ -119,18 +122,25 @@ fn nothing_matching_too_few_and_bare_pods_are_refused() {
     paused(async {
         let stage = Stage::of("advocate-trio").await;
         for (fault, reason) in [
-            (labelled("app=nobody", 1), "has 0 ready pod(s), and 1 are to be evicted"),
+            (
+                labelled("app=nobody", 1),
+                "has 0 ready pod(s), and 1 are to be evicted",
+            ),
             (labelled("app=advocate-api", 4), "has 3 ready pod(s), and 4"),
             (labelled("app=(", 1), "400"),
             (
-                evict(EvictTarget::Deployment("none".to_owned()), EvictCount::Count(1)),
+                evict(
+                    EvictTarget::Deployment("none".to_owned()),
+                    EvictCount::Count(1),
+                ),
                 "Deployment prod-advocate/none does not exist",
             ),
         ] {
             let refusal = stage.refusal(&fault).await;
             assert!(refusal.contains(reason), "{refusal}");
         }
-        let container = json!([{"name": "c", "image": "busybox:1.36", "command": ["sleep", "3600"]}]);
+        let container =
+            json!([{"name": "c", "image": "busybox:1.36", "command": ["sleep", "3600"]}]);
         let mut bare = object("Pod", "bare", json!({"spec": {"containers": container}}));
         bare["metadata"]["labels"] = json!({"app": "bare"});
         stage.put(&bare).await;
@@ -163,7 +173,10 @@ fn a_budget_that_never_allows_it_ends_in_a_refusal_that_names_pod_and_budget() {
         assert!(warnings[0].contains("needs 3 healthy pods"), "{warnings:?}");
         let started = Instant::now();
         let error = told(&failure(&stage, &api(1)).await);
-        assert!(error.contains(&format!("Pod prod-advocate/{}", before[0])), "{error}");
+        assert!(
+            error.contains(&format!("Pod prod-advocate/{}", before[0])),
+            "{error}"
+        );
         assert!(error.contains("(PodDisruptionBudget api-floor)"), "{error}");
         assert!(started.elapsed() <= PATIENCE, "{:?}", started.elapsed());
         assert_eq!(before, api_pods(&stage).await);
@@ -177,7 +190,10 @@ fn two_budgets_on_one_pod_are_refused_before_anything_is_journaled() {
         put_budget(&stage, "one", &json!({"minAvailable": 1})).await;
         put_budget(&stage, "two", &json!({"maxUnavailable": 1})).await;
         let refusal = stage.refusal(&api(1)).await;
-        assert!(refusal.contains("(PodDisruptionBudget one, two)"), "{refusal}");
+        assert!(
+            refusal.contains("(PodDisruptionBudget one, two)"),
+            "{refusal}"
+        );
     });
 }
 
@@ -214,7 +230,8 @@ fn refusing(inner: Service, times: Arc<AtomicUsize>, code: u16, wait: Option<u64
                     let body = Full::from("{\"message\":\"not now\"}");
                     return Ok(answer.body(body.map_err(|never| match never {}).boxed_unsync())?);
                 }
-                let request = http::Request::from_parts(head, kube::client::Body::from(bytes.to_vec()));
+                let request =
+                    http::Request::from_parts(head, kube::client::Body::from(bytes.to_vec()));
                 inner.oneshot(request).await
             }
         },
@@ -237,7 +254,9 @@ fn refusals_for_now_are_waited_out_as_the_server_asks_and_else_with_a_pause() {
             let took = started.elapsed().as_secs();
             assert!((at_least..at_least + 3).contains(&took), "{code}: {took} s");
             assert_eq!(left.load(Ordering::Relaxed), 0);
-            assert!(!api_pods(&stage).await.contains(&names(&plan)[0]) || plan.evictions.len() == 1);
+            assert!(
+                !api_pods(&stage).await.contains(&names(&plan)[0]) || plan.evictions.len() == 1
+            );
         });
     }
 }
@@ -254,7 +273,10 @@ fn a_server_that_asks_for_an_hour_is_not_waited_for() {
         stage.client = target.client();
         let started = Instant::now();
         let error = failure(&stage, &api(1)).await;
-        assert!(matches!(error, InjectError::Refused { code: 429, .. }), "{error}");
+        assert!(
+            matches!(error, InjectError::Refused { code: 429, .. }),
+            "{error}"
+        );
         assert!(started.elapsed() < PATIENCE);
         assert_eq!(left.load(Ordering::Relaxed), 8);
     });
@@ -273,9 +295,10 @@ fn under_a_quota_below_present_use_pods_stay_missing_and_the_reset_still_proves_
         assert_eq!(deployment["status"]["readyReplicas"], 2);
         let quota = stage.get("ResourceQuota", "team-quota").await.unwrap();
         assert_eq!(quota["spec"]["hard"]["limits.memory"], "768Mi");
-        let reached = reset::to_reference(&stage.client, &stage.fixture, &mut stage.owned, &reference)
-            .await
-            .unwrap();
+        let reached =
+            reset::to_reference(&stage.client, &stage.fixture, &mut stage.owned, &reference)
+                .await
+                .unwrap();
         assert_eq!(reached.hash(), reference.hash());
         assert!(stage.get("ResourceQuota", "team-quota").await.is_some());
     });

@@ -49,11 +49,26 @@ fn what_cannot_be_switched_is_refused_with_the_names_that_exist_and_left_untouch
         stage.put(&object("ConfigMap", "flagd-config", data)).await;
         let before = stage.get("ConfigMap", "flagd-config").await;
         for (key, name, variant, reason) in [
-            ("demo.flagd.json", "cartFailure", "true", "its variants are off, on"),
-            ("demo.flagd.json", "cart", "on", "its flags are cartFailure, paymentFailure"),
+            (
+                "demo.flagd.json",
+                "cartFailure",
+                "true",
+                "its variants are off, on",
+            ),
+            (
+                "demo.flagd.json",
+                "cart",
+                "on",
+                "its flags are cartFailure, paymentFailure",
+            ),
             ("demo.flagd.json", "cartFailure", "off", "already is"),
             ("broken.json", "cartFailure", "on", "no valid definition"),
-            ("other.json", "cartFailure", "on", "its keys are broken.json, demo.flagd.json"),
+            (
+                "other.json",
+                "cartFailure",
+                "on",
+                "its keys are broken.json, demo.flagd.json",
+            ),
         ] {
             let refusal = stage.refusal(&flag(key, name, variant)).await;
             assert!(refusal.contains(reason), "{refusal}");

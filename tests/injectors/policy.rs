@@ -67,7 +67,11 @@ fn a_policy_that_others_deleted_changed_or_made_anew_is_left_to_them() {
 
         // Made anew with the same contents: still not ours.
         stage
-            .put(&object("NetworkPolicy", name, json!({"spec": wrong_peer()})))
+            .put(&object(
+                "NetworkPolicy",
+                name,
+                json!({"spec": wrong_peer()}),
+            ))
             .await;
         assert!(stage.undo(&plan).await.kept[0].ends_with("recreated by someone else"));
         stage.delete("NetworkPolicy", name).await;
@@ -124,9 +128,18 @@ fn a_policy_without_effect_and_one_that_the_server_refuses_are_told_before_anyth
         let mut bad_port = wrong_peer();
         bad_port["ingress"][0]["ports"] = json!([{"port": 99999, "protocol": "TCP"}]);
         for (spec, reason) in [
-            (json!({"podSelector": {"matchLabels": {"app": "nobody"}}}), "matches no pod"),
-            (stands["spec"].clone(), "its policy \"stands\" says the same"),
-            (json!({"podSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}), "label selector"),
+            (
+                json!({"podSelector": {"matchLabels": {"app": "nobody"}}}),
+                "matches no pod",
+            ),
+            (
+                stands["spec"].clone(),
+                "its policy \"stands\" says the same",
+            ),
+            (
+                json!({"podSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}),
+                "label selector",
+            ),
             (bad_port, "refused the fault (422)"),
         ] {
             let refusal = stage.refusal(&policy(spec)).await;
@@ -186,7 +199,10 @@ fn pods_path(name: &str) -> String {
 fn denied_connections_are_refused_at_once_or_run_into_the_time_out_as_the_network_has_it() {
     paused(async {
         let rejected = log_after(Denied::Rejected, 5).await;
-        assert!(rejected.contains("connect: connection refused"), "{rejected}");
+        assert!(
+            rejected.contains("connect: connection refused"),
+            "{rejected}"
+        );
         let waiting = log_after(Denied::Dropped, 5).await;
         assert!(!waiting.contains("cannot connect"), "{waiting}");
         let dropped = log_after(Denied::Dropped, 14).await;

@@ -18,6 +18,7 @@ use crate::cluster::{ClusterError, images};
 use crate::config::Workspace;
 use crate::embedded::bootstrap;
 use crate::embedded::cluster::{Cluster, ClusterConfig};
+use crate::embedded::kubelet::policy::Denied;
 use crate::embedded::serve::{self, Limits, ServeError};
 use crate::embedded::time::Time;
 use crate::ids::{FixtureId, Seed};
@@ -134,6 +135,7 @@ async fn populated(
         seed: seed.child("cluster", 0).0,
         start,
         images: images::registry(),
+        denied: Denied::default(),
     });
     cluster.with(bootstrap::populate);
     if let Some(fixture) = fixture {
