@@ -149,11 +149,18 @@ pub async fn remove_namespaces(
     Ok(())
 }
 
-/// Deletes every namespace of ours, also one whose creation was cut off.
+/// Deletes every namespace of ours, also one whose creation was cut off, and proves that nothing is left in them.
 pub async fn remove_all(client: &kube::Client, owned: &mut Owned) -> Result<(), ClusterError> {
     owned.settle(client).await?;
     let names = owned.names();
-    remove_namespaces(client, owned, &names).await
+    remove_namespaces(client, owned, &names).await?;
+    let left = state::read(client).await?.within(&names);
+    match left.objects.keys().next() {
+        None => Ok(()),
+        Some(object) => Err(ClusterError::Differs {
+            what: format!("{object} is still there although its namespace was deleted"),
+        }),
+    }
 }
 
 /// Waits until every workload outside the system namespaces is at rest; answers the whole state then.

@@ -302,7 +302,7 @@ pub fn replace(
 }
 
 /// Whether nothing holds a deleted object any longer.
-fn released(kind: Kind, object: &Value) -> bool {
+pub(crate) fn released(kind: Kind, object: &Value) -> bool {
     let metadata = &object["metadata"];
     let waiting = match kind {
         Kind::Namespace => object["spec"]["finalizers"]

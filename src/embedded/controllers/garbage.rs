@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::embedded::api::delete::{self, DeleteOptions, Propagation};
+use crate::embedded::api::write;
 use crate::embedded::controllers::object::{deleting, items, name, namespace, uid};
 use crate::embedded::controllers::{Controller, Key, enqueue};
 use crate::embedded::kind::{KINDS, Kind};
@@ -205,13 +206,8 @@ fn drop_finalizer(world: &mut World, kind: Kind, object: &Value, finalizer: &str
             }
         }
     });
-    let free = world.store.get(kind, ns, name).is_some_and(|stored| {
-        let grace = stored["metadata"]["deletionGracePeriodSeconds"].as_i64();
-        deleting(stored)
-            && items(&stored["metadata"]["finalizers"]).is_empty()
-            && grace.unwrap_or(0) == 0
-    });
-    if free {
+    let stored = world.store.get(kind, ns, name);
+    if stored.is_some_and(|stored| write::released(kind, stored)) {
         // It was there a line ago.
         let _ = world.store.remove(kind, ns, name);
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::embedded::api::delete::{self, DeleteOptions};
+use crate::embedded::api::delete::{self, DeleteOptions, Propagation};
 use crate::embedded::controllers::bench::{Bench, NS, deployment};
 use crate::embedded::controllers::object::{items, name};
 use crate::embedded::kind::Kind;
@@ -33,6 +33,22 @@ fn a_deleted_namespace_empties_and_goes() {
     assert!(bench.world.store.get(Kind::Namespace, "", NS).is_none());
     assert!(bench.list(Kind::Pod).is_empty());
     assert!(bench.list(Kind::Event).is_empty());
+}
+
+#[test]
+fn a_namespace_deleted_in_the_foreground_takes_what_is_in_it_along() {
+    let mut bench = Bench::new();
+    bench.create(Kind::Deployment, deployment(2, json!({"type": "Recreate"})));
+    bench.run(1);
+    let options = DeleteOptions {
+        propagation: Some(Propagation::Foreground),
+        ..DeleteOptions::default()
+    };
+    delete::delete(&mut bench.world, Kind::Namespace, "", NS, &options).unwrap();
+    bench.run(60);
+    assert!(bench.world.store.get(Kind::Namespace, "", NS).is_none());
+    assert!(bench.list(Kind::Deployment).is_empty());
+    assert!(bench.list(Kind::ConfigMap).is_empty());
 }
 
 #[test]
