@@ -14,6 +14,8 @@ pub mod noop;
 pub mod pace;
 pub mod repair;
 pub mod rules;
+pub mod script;
+pub mod simulated;
 pub mod verify;
 
 use std::cell::RefCell;

@@ -77,6 +77,17 @@ pub struct AgentFacts {
     pub simulation: bool,
 }
 
+impl AgentFacts {
+    /// The name as a person is shown it: a simulation is never shown without the word.
+    pub fn label(&self) -> String {
+        if self.simulation {
+            format!("{} (a simulation)", self.name)
+        } else {
+            self.name.clone()
+        }
+    }
+}
+
 /// The retrieval policy of the run's arm and the snapshot that served it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RetrievalFacts {

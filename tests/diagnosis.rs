@@ -453,7 +453,7 @@ fn the_same_evidence_under_other_names_gets_the_same_explanation() {
         let summary = |answers: &Answers| -> Vec<(String, u8, Vec<&'static str>)> {
             explained(&answers.evidence())
                 .into_iter()
-                .map(|f| (f.category.to_owned(), f.confidence, f.secondary))
+                .map(|f| (f.category.into_owned(), f.confidence, f.secondary))
                 .collect()
         };
         assert_eq!(summary(&plain), summary(&other), "{mode}");

@@ -73,12 +73,14 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
     ("report", &["ids", "record", "scenario", "score"]),
 ];
 
-/// What an agent may take from the scenario module: the task and the vocabulary, never the truth.
-const AGENT_MAY_SEE: &[&str] = &["Task", "Category"];
+/// What an agent may take from the scenario module: the task and the vocabulary, never the truth. A `PathStep` is how
+/// the path of a field is written, whoever writes it.
+const AGENT_MAY_SEE: &[&str] = &["Task", "Category", "PathStep"];
 
 /// Modules of `scenario` that agents may use all of: they handle text and know no scenario. `near` guesses misspelt
-/// words; the others read the YAML of a script with the same care, and the same messages, as a scenario's.
-const AGENT_MAY_USE: &[&str] = &["decode", "near", "problem", "yaml"];
+/// words; the others read the YAML of a script, and paths in it, with the same care and the same messages as a
+/// scenario's.
+const AGENT_MAY_USE: &[&str] = &["decode", "mutation", "near", "problem", "yaml"];
 
 /// Crates whose types stay inside one module.
 const CRATE_HOMES: &[(&str, &[&str])] = &[

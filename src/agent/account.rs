@@ -16,7 +16,7 @@ const PROVEN: f64 = 0.97;
 pub struct Account {
     started: Instant,
     notes: Notebook,
-    last_stated: Option<(String, &'static str)>,
+    last_stated: Option<String>,
     /// When each explanation was first stated.
     stated_at: Vec<(String, f64)>,
     actions: Vec<ActionTaken>,
@@ -47,20 +47,16 @@ impl Account {
 
     /// States a hypothesis, unless it is the one stated last.
     pub fn state(&mut self, finding: &Finding) {
-        let same = self
-            .last_stated
-            .as_ref()
-            .is_some_and(|(key, _)| *key == finding.key);
-        if same {
+        if self.last_stated.as_ref() == Some(&finding.key) {
             return;
         }
-        self.last_stated = Some((finding.key.clone(), finding.category));
+        self.last_stated = Some(finding.key.clone());
         let at = self.elapsed_s();
         if !self.stated_at.iter().any(|(key, _)| *key == finding.key) {
             self.stated_at.push((finding.key.clone(), at));
         }
         self.notes.hypothesis(StatedHypothesis {
-            primary_category: CategoryId::new(finding.category),
+            primary_category: CategoryId::new(finding.category.clone()),
             secondary_categories: finding
                 .secondary
                 .iter()
@@ -206,7 +202,7 @@ impl Account {
         };
         self.notes.postmortem(Postmortem {
             final_diagnosis: diagnosis(&finding),
-            primary_category: CategoryId::new(finding.category),
+            primary_category: CategoryId::new(finding.category.clone()),
             secondary_categories: finding
                 .secondary
                 .iter()

@@ -6,7 +6,11 @@ use crate::agent::Agent;
 use crate::agent::cheat::{Cheat, TRICKS};
 use crate::agent::noop::Noop;
 use crate::agent::rules::Rules;
+use crate::agent::script::{Script, Scripted};
+use crate::agent::simulated::Simulated;
+use crate::agent::simulated::model::{Model, ModelError};
 use crate::scenario::near::near;
+use crate::scenario::problem::Problems;
 
 /// An agent as it was chosen; makes one for each run, on the run's own thread.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +20,9 @@ pub struct Choice(Chosen);
 enum Chosen {
     Noop,
     Rules,
+    Simulated(Model),
     Cheat(&'static str),
+    Script(Script),
 }
 
 /// Why a text names no agent.
@@ -28,12 +34,22 @@ pub enum ChoiceError {
         /// The names that may have been meant, best first.
         near: Vec<&'static str>,
     },
+    #[error("the parameters of the simulated agent cannot be used")]
+    Parameters(#[from] ModelError),
+    #[error("the script cannot be used:\n{0}")]
+    Script(Problems),
 }
 
 impl ChoiceError {
     /// What to type instead.
     pub fn hint(&self) -> String {
         match self {
+            ChoiceError::Parameters(_) => {
+                format!("--agent simulated:{} are the defaults", Model::default())
+            }
+            ChoiceError::Script(_) => {
+                "docs/agent-guide.md shows a script with every kind of step".to_owned()
+            }
             ChoiceError::Unknown { near, .. } if near.is_empty() => {
                 let names: Vec<&str> = listed().map(|(name, _)| name).collect();
                 format!("--agent takes one of {}", names.join(", "))
@@ -52,7 +68,18 @@ const PLAIN: &[(&str, &str)] = &[
         "rules",
         "diagnoses and repairs by rules, without a model: the baseline",
     ),
+    (
+        "simulated",
+        "a simulation that errs like a person, no evidence about agents; simulated:KEY=VALUE,... sets it",
+    ),
 ];
+
+/// What stands before the parameters of the simulated agent.
+const SIMULATED: &str = "simulated:";
+/// What stands before a script's file.
+pub const SCRIPT: &str = "script:";
+/// The line for `--help` of a script.
+const SCRIPT_HELP: &str = "does what a YAML file of steps says: script:FILE";
 
 /// Every name that can be typed, each with a line for `--help`.
 pub fn listed() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -60,17 +87,25 @@ pub fn listed() -> impl Iterator<Item = (&'static str, &'static str)> {
         .iter()
         .copied()
         .chain(TRICKS.iter().map(|(_, name, help)| (*name, *help)))
+        .chain([(SCRIPT, SCRIPT_HELP)])
 }
 
 impl Choice {
-    /// The agent that a text names.
+    /// The agent that a text names. A script is read at once, so that a bad one changes nothing.
     ///
     /// # Errors
-    /// A name that no agent has, with those that are near it.
+    /// A name that no agent has, with those that are near it; parameters or a script that cannot be used.
     pub fn parse(text: &str) -> Result<Choice, ChoiceError> {
         let chosen = match text {
             "noop" => Chosen::Noop,
             "rules" => Chosen::Rules,
+            "simulated" => Chosen::Simulated(Model::default()),
+            _ if text.starts_with(SIMULATED) => {
+                Chosen::Simulated(Model::parse(&text[SIMULATED.len()..])?)
+            }
+            _ if text.starts_with(SCRIPT) => {
+                Chosen::Script(Script::read(&text[SCRIPT.len()..]).map_err(ChoiceError::Script)?)
+            }
             _ => match TRICKS.iter().find(|(_, name, _)| *name == text) {
                 Some((_, name, _)) => Chosen::Cheat(name),
                 None => return Err(unknown(text)),
@@ -83,6 +118,8 @@ impl Choice {
         match &self.0 {
             Chosen::Noop => Box::new(Noop),
             Chosen::Rules => Box::new(Rules),
+            Chosen::Simulated(model) => Box::new(Simulated::new(*model)),
+            Chosen::Script(script) => Box::new(Scripted(script.clone())),
             Chosen::Cheat(name) => {
                 Box::new(Cheat::named(name).expect("a choice holds names of the list"))
             }
@@ -116,9 +153,29 @@ mod tests {
 
     #[test]
     fn every_listed_agent_exists_under_its_own_name() {
-        for (name, _) in listed() {
+        for (name, _) in listed().filter(|(name, _)| *name != SCRIPT) {
             assert_eq!(Choice::parse(name).unwrap().make().name(), name);
         }
+    }
+
+    #[test]
+    fn other_parameters_make_another_version_of_the_same_agent() {
+        let plain = Choice::parse("simulated").unwrap().make();
+        let other = Choice::parse("simulated:reliance=1").unwrap().make();
+        assert_eq!((plain.name(), other.name()), ("simulated", "simulated"));
+        assert_ne!(plain.version(), other.version());
+        assert!(plain.is_simulation() && !Choice::parse("rules").unwrap().make().is_simulation());
+    }
+
+    #[test]
+    fn a_script_that_is_not_there_is_told_by_its_name() {
+        let error = Choice::parse("script:no/such.yaml")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("no/such.yaml:1:1: cannot be read"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -134,9 +191,17 @@ mod tests {
         ] {
             assert_eq!(Choice::parse(text).unwrap_err().hint(), expected);
         }
+        let misspelt = Choice::parse("simulated:relience=1").unwrap_err();
+        assert!(
+            misspelt.hint().contains("simulated:competence="),
+            "{}",
+            misspelt.hint()
+        );
         let stranger = Choice::parse("gpt").unwrap_err();
         assert!(
-            stranger.hint().contains("one of noop, rules, cheat:"),
+            stranger
+                .hint()
+                .contains("one of noop, rules, simulated, cheat:"),
             "{}",
             stranger.hint()
         );

@@ -1,5 +1,6 @@
 //! What a diagnosis says and what a repair would do, as data.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::agent::evidence::field::Field;
@@ -26,7 +27,7 @@ pub mod category {
 pub struct Finding {
     /// What the explanation is about: family, container, field. Equal keys are the same explanation.
     pub key: String,
-    pub category: &'static str,
+    pub category: Cow<'static, str>,
     pub secondary: Vec<&'static str>,
     /// Percent.
     pub confidence: u8,
@@ -50,7 +51,7 @@ impl Finding {
     ) -> Finding {
         Finding {
             key: key.into(),
-            category,
+            category: Cow::Borrowed(category),
             secondary: Vec::new(),
             confidence,
             subject: workload.subject.clone(),

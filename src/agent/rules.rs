@@ -71,7 +71,7 @@ impl Shift {
     }
 
     async fn work(mut self) -> Result<(), AgentError> {
-        let first = self.look().await?;
+        let first = patient_look(&self.desk.client, &self.desk.task.namespaces).await?;
         self.account.looked(&time_of(&first));
         let mut evidence = first;
         let mut waiting_since = Instant::now();
@@ -106,22 +106,7 @@ impl Shift {
                 }
                 None => sleep(self.pace.look_every).await,
             }
-            evidence = self.look().await?;
-        }
-    }
-
-    /// A full look, patient with a server that stumbles.
-    async fn look(&self) -> Result<Evidence, AgentError> {
-        let mut failures = 0;
-        loop {
-            match observe::everything(&self.desk.client, &self.desk.task.namespaces).await {
-                Ok(evidence) => return Ok(evidence),
-                Err(error) if failures + 1 >= FAILED_LOOKS => {
-                    return Err(AgentError::Cluster(Box::new(error)));
-                }
-                Err(_) => failures += 1,
-            }
-            sleep(PAUSE).await;
+            evidence = patient_look(&self.desk.client, &self.desk.task.namespaces).await?;
         }
     }
 
@@ -197,6 +182,24 @@ impl Shift {
     }
 }
 
+/// A full look, patient with a server that stumbles.
+pub(super) async fn patient_look(
+    client: &kube::Client,
+    namespaces: &[String],
+) -> Result<Evidence, AgentError> {
+    let mut failures = 0;
+    loop {
+        match observe::everything(client, namespaces).await {
+            Ok(evidence) => return Ok(evidence),
+            Err(error) if failures + 1 >= FAILED_LOOKS => {
+                return Err(AgentError::Cluster(Box::new(error)));
+            }
+            Err(_) => failures += 1,
+        }
+        sleep(PAUSE).await;
+    }
+}
+
 /// How far past incidents move an explanation: towards what was resolved before, away from what went wrong.
 fn prior(finding: &Finding, past: &[Exemplar]) -> i16 {
     let of_category = |outcome| {
@@ -214,7 +217,7 @@ fn prior(finding: &Finding, past: &[Exemplar]) -> i16 {
 }
 
 /// The cluster's own time, for stamps. Never the wall clock of this process.
-fn time_of(evidence: &Evidence) -> String {
+pub(super) fn time_of(evidence: &Evidence) -> String {
     evidence
         .latest_time
         .clone()
@@ -222,7 +225,7 @@ fn time_of(evidence: &Evidence) -> String {
 }
 
 /// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

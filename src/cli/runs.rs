@@ -120,7 +120,7 @@ fn list(
         let (state, code, _) = state_of(&record.state);
         table.add_row([
             record.run_id.to_string(),
-            record.agent.name.clone(),
+            record.agent.label(),
             // A framework error's code says more than the word, and no state has the name of a code.
             code.unwrap_or(state).to_owned(),
             record.rubric.to_string(),
@@ -148,6 +148,7 @@ fn row(record: &Record, score: &Option<Score>) -> serde_json::Value {
         "scenario_id": record.scenario_id,
         "seed": record.seed,
         "agent": record.agent.name,
+        "agent_simulation": record.agent.simulation,
         "rubric": record.rubric,
         "state": state,
         "state_code": code,

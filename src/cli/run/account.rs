@@ -18,6 +18,9 @@ const SHOWN_RESOURCES: usize = 5;
 /// Longer texts of agents are cut in tables.
 const SHOWN_CHARACTERS: usize = 160;
 
+/// Said of every run of a simulated agent.
+const SIMULATION: &str = "The agent is a simulation: what it earns tests the instrument and is no evidence about real agents.\n";
+
 /// The whole account.
 pub(in crate::cli) fn of(scenario: &Scenario, finished: &Finished) -> String {
     let record = &finished.record;
@@ -25,11 +28,15 @@ pub(in crate::cli) fn of(scenario: &Scenario, finished: &Finished) -> String {
         "{}  seed {}  agent {}  cluster {} {}\n",
         record.scenario_id,
         record.seed,
-        record.agent.name,
+        record.agent.label(),
         record.cluster.name,
         record.cluster.version
     );
-    text.push_str(&format!("run {}\n\n", record.run_id));
+    text.push_str(&format!("run {}\n", record.run_id));
+    if record.agent.simulation {
+        text.push_str(SIMULATION);
+    }
+    text.push('\n');
     text.push_str(&match record.healthy {
         true => nothing_broken(scenario),
         false => broken(scenario),

@@ -152,7 +152,7 @@ fn table(scenario: &Scenario, finished: &[Finished]) -> String {
         text = format!(
             "{}  agent {}  rubric {}  seeds {} to {}\n{}\n\n",
             scenario.id,
-            first.record.agent.name,
+            first.record.agent.label(),
             first.record.rubric,
             first.record.seed,
             last.record.seed,
