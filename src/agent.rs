@@ -54,9 +54,21 @@ pub struct Notebook {
     inner: Rc<RefCell<Notes>>,
 }
 
+/// Hypotheses that are kept. An investigation has a handful; what is beyond is counted, and the newest always stays,
+/// for it is the one that a postmortem is compared with.
+pub const MAX_HYPOTHESES: usize = 500;
+/// Longest reasoning of a hypothesis; what is beyond is cut off, and marked.
+pub const MAX_REASONING_BYTES: usize = 16 << 10;
+/// Categories that one hypothesis may name beside its first, and the length of a name: the vocabulary has a few dozen.
+const MAX_SECONDARY: usize = 100;
+const MAX_CATEGORY_BYTES: usize = 128;
+/// Stands where a text was cut.
+const CUT: &str = " … [cut]";
+
 #[derive(Default)]
 struct Notes {
     hypotheses: Vec<(tokio::time::Instant, StatedHypothesis)>,
+    not_kept: u64,
     postmortem: Option<(tokio::time::Instant, Postmortem)>,
 }
 
@@ -70,10 +82,42 @@ pub struct StatedHypothesis {
     pub reasoning: String,
 }
 
+impl StatedHypothesis {
+    /// Without what is longer than any account needs.
+    fn bounded(mut self) -> StatedHypothesis {
+        self.secondary_categories.truncate(MAX_SECONDARY);
+        for category in std::iter::once(&mut self.primary_category)
+            .chain(&mut self.secondary_categories)
+            .filter(|category| category.as_str().len() > MAX_CATEGORY_BYTES)
+        {
+            *category = CategoryId::new(cut(category.as_str(), MAX_CATEGORY_BYTES));
+        }
+        if self.reasoning.len() > MAX_REASONING_BYTES {
+            self.reasoning = cut(&self.reasoning, MAX_REASONING_BYTES);
+        }
+        self
+    }
+}
+
+/// The first bytes of a text, at a character's border, with the mark.
+fn cut(text: &str, bytes: usize) -> String {
+    format!("{}{CUT}", &text[..text.floor_char_boundary(bytes)])
+}
+
 impl Notebook {
     pub fn hypothesis(&self, stated: StatedHypothesis) {
         let now = tokio::time::Instant::now();
-        self.inner.borrow_mut().hypotheses.push((now, stated));
+        let mut notes = self.inner.borrow_mut();
+        if notes.hypotheses.len() >= MAX_HYPOTHESES {
+            notes.hypotheses.pop();
+            notes.not_kept += 1;
+        }
+        notes.hypotheses.push((now, stated.bounded()));
+    }
+
+    /// Hypotheses that did not fit.
+    pub fn not_kept(&self) -> u64 {
+        self.inner.borrow().not_kept
     }
 
     /// The first postmortem wins; later ones are ignored. True when this one was taken.
@@ -128,4 +172,33 @@ pub enum AgentError {
 /// A built-in agent by its name.
 pub fn by_name(name: &str) -> Option<Box<dyn Agent>> {
     Choice::parse(name).ok().map(|choice| choice.make())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flood_of_hypotheses_is_counted_cut_and_keeps_the_newest() {
+        let notes = Notebook::default();
+        for number in 0..MAX_HYPOTHESES + 7 {
+            notes.hypothesis(StatedHypothesis {
+                primary_category: CategoryId::new(format!("c-{number}")),
+                secondary_categories: vec![CategoryId::new("x".repeat(1000)); 1000],
+                confidence: 0.5,
+                reasoning: "é".repeat(MAX_REASONING_BYTES),
+            });
+        }
+        let kept = notes.hypotheses();
+        assert_eq!((kept.len(), notes.not_kept()), (MAX_HYPOTHESES, 7));
+        let (_, newest) = kept.last().unwrap();
+        assert_eq!(
+            newest.primary_category.as_str(),
+            format!("c-{}", MAX_HYPOTHESES + 6)
+        );
+        assert!(newest.reasoning.len() <= MAX_REASONING_BYTES + CUT.len());
+        assert!(newest.reasoning.ends_with(CUT));
+        assert_eq!(newest.secondary_categories.len(), MAX_SECONDARY);
+        assert!(newest.secondary_categories[0].as_str().len() < 200);
+    }
 }

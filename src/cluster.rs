@@ -96,6 +96,11 @@ impl ClusterError {
         matches!(self, ClusterError::Api { code: 429, .. })
     }
 
+    /// The request met another state of the object than it was made for.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, ClusterError::Api { code: 409, .. })
+    }
+
     /// Whether the server may have done what was asked and could not say so.
     pub fn is_unclear(&self) -> bool {
         match self {

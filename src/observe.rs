@@ -21,6 +21,10 @@ pub const POLL: Duration = Duration::from_secs(2);
 /// One request may take this long; a reading that hangs longer would be an observation of another time.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 
+/// Attempts to read a workload and find it unchanged an instant later. A controller that rolls out writes some times in a
+/// second, so that one of these meets a pause.
+const CONFIRMATIONS: u32 = 5;
+
 /// Reads a cluster again and again on one run's clock.
 pub struct Observer {
     client: kube::Client,
@@ -89,6 +93,38 @@ impl Observer {
         let resource = resource::of_kind(kind).map_err(|error| error.to_string())?;
         let object = limited(resource.look(&self.client, namespace, name)).await?;
         object.as_ref().map(facts::workload).transpose()
+    }
+
+    /// Has the server's own store confirm that what is read of the workloads is the present: an answer from a cache that
+    /// stands still looks like a cluster in which nothing happens.
+    ///
+    /// # Errors
+    /// Why it could not be confirmed.
+    pub async fn confirm(&self) -> Result<(), String> {
+        let deployments = self.needs.deployments.iter().map(|o| ("Deployment", o));
+        let statefulsets = self.needs.statefulsets.iter().map(|o| ("StatefulSet", o));
+        for (kind, object) in deployments.chain(statefulsets) {
+            self.confirm_one(kind, &object.namespace, &object.name)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn confirm_one(&self, kind: &str, namespace: &str, name: &str) -> Result<(), String> {
+        let resource = resource::of_kind(kind).map_err(|error| error.to_string())?;
+        for _ in 0..CONFIRMATIONS {
+            let Some(live) = limited(resource.look(&self.client, namespace, name)).await? else {
+                return Ok(());
+            };
+            let confirmed = resource.is_current(&self.client, &live).await;
+            if confirmed.map_err(|error| error.to_string())? {
+                return Ok(());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Err(format!(
+            "{kind} {namespace}/{name} as it is read is not as it is in the cluster"
+        ))
     }
 
     async fn pods(&self, namespace: &str, into: &mut Observation) -> Result<(), String> {

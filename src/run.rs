@@ -7,6 +7,7 @@ pub mod changes;
 pub mod event;
 pub mod fault;
 pub mod identity;
+pub mod paced;
 pub mod past;
 pub mod planned;
 pub mod prepare;

@@ -14,6 +14,7 @@ use crate::cluster::ClusterError;
 use crate::cluster::fixture::Fixture;
 pub use crate::cluster::ownership::Owned;
 use crate::cluster::resource::{self, Resource};
+use crate::cluster::retry;
 use crate::cluster::state::{self, ClusterState, ObjectKey};
 use crate::record::StateChangeKind;
 
@@ -364,11 +365,22 @@ async fn restore_namespaces(
         if then.content == now.content {
             continue;
         }
-        if let Some(mut object) = resource.get(client, "", name).await? {
+        for attempt in 1.. {
+            let Some(mut object) = resource.get(client, "", name).await? else {
+                break;
+            };
             for field in ["labels", "annotations"] {
                 object["metadata"][field] = then.content["metadata"][field].clone();
             }
-            resource.replace(client, "", name, &object).await?;
+            match resource.replace(client, "", name, &object).await {
+                Err(error) if error.is_conflict() && attempt < retry::ATTEMPTS => {
+                    tokio::time::sleep(retry::back_off(attempt)).await;
+                }
+                answer => {
+                    answer?;
+                    break;
+                }
+            }
         }
     }
     Ok(())

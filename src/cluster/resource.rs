@@ -282,7 +282,7 @@ impl Resource {
                     return Err(ClusterError::Api {
                         request: asked.label,
                         code: 409,
-                        message: format!("{} {name} already exists and is another", self.kind),
+                        message: format!("{} {name} already exists", self.kind),
                     });
                 }
             }
@@ -420,7 +420,8 @@ impl Resource {
                 Ok(_) | Err(ClusterError::Api { code: 404, .. }) => return Ok(()),
                 Err(error) => error,
             };
-            if !error.is_unclear() || failed >= retry::ATTEMPTS {
+            let open = error.is_unclear() || error.is_conflict();
+            if !open || failed >= retry::ATTEMPTS {
                 return Err(error);
             }
             tokio::time::sleep(retry::back_off(failed)).await;

@@ -153,6 +153,12 @@ impl Track {
             .is_some_and(|reading| reading.truth == Truth::True)
     }
 
+    fn is_unknown_now(&self) -> bool {
+        self.last
+            .as_ref()
+            .is_some_and(|reading| reading.truth == Truth::Unknown)
+    }
+
     /// Cannot be answered here, and the file says to pass it over.
     fn is_skipped(&self) -> bool {
         self.condition.skip_if_unevaluable && self.last.is_some() && !self.ever_evaluable
@@ -185,9 +191,16 @@ impl Track {
 #[derive(Clone, Debug)]
 pub struct Stretch {
     tracks: Vec<Track>,
+    /// When watching began.
+    from_ms: Option<u64>,
     last_ms: Option<u64>,
     readings: u32,
     unknown_readings: u32,
+    /// The newest reading without an answer, and what it said instead.
+    last_unknown: Option<(u64, String)>,
+    /// Time that ended with a reading without an answer, or in which nobody read although it should have been several
+    /// times.
+    unseen_ms: u64,
 }
 
 impl Stretch {
@@ -198,10 +211,20 @@ impl Stretch {
             .collect();
         Stretch {
             tracks,
+            from_ms: None,
             last_ms: None,
             readings: 0,
             unknown_readings: 0,
+            last_unknown: None,
+            unseen_ms: 0,
         }
+    }
+
+    /// Says when watching began, so that time before the first reading counts as unseen too.
+    #[must_use]
+    pub fn watching_from(mut self, at_ms: u64) -> Stretch {
+        self.from_ms = Some(at_ms);
+        self
     }
 
     /// Takes a new observation; one that is not newer than the last is left out.
@@ -209,20 +232,65 @@ impl Stretch {
         if self.last_ms.is_some_and(|last| observation.at_ms <= last) {
             return;
         }
+        let from_ms = *self.from_ms.get_or_insert(observation.at_ms);
+        let since_ms = self.last_ms.unwrap_or(from_ms);
+        let passed_ms = observation.at_ms.saturating_sub(since_ms);
         self.last_ms = Some(observation.at_ms);
         self.readings = self.readings.saturating_add(1);
         for track in &mut self.tracks {
             track.feed(observation);
         }
-        let unknown = |track: &Track| {
-            track
-                .last
-                .as_ref()
-                .is_some_and(|reading| reading.truth == Truth::Unknown)
-        };
-        if self.tracks.iter().any(unknown) {
+        let unknown = self.tracks.iter().find(|track| track.is_unknown_now());
+        if let Some(unknown) = unknown {
+            self.last_unknown = Some((observation.at_ms, unknown.line()));
             self.unknown_readings = self.unknown_readings.saturating_add(1);
         }
+        if passed_ms > MAX_GAP_MS || unknown.is_some() {
+            self.unseen_ms = self.unseen_ms.saturating_add(passed_ms);
+        }
+    }
+
+    /// Why nothing may be concluded from the readings, where that is so: too many of them had no answer, nobody looked
+    /// for too long, or the newest ones, on which the conclusion hangs, had no answer.
+    pub fn blind(&self) -> Option<String> {
+        let hangs = self.passed_since_ms().is_none()
+            && (self.tracks.iter().any(Track::is_unknown_now) || self.holds_now());
+        let window_ms = self.tracks.iter().map(|track| track.window_ms).max();
+        self.too_little_seen()
+            .or_else(|| self.unknown_within(window_ms.filter(|_| hangs)?))
+    }
+
+    /// More than the tolerated share had no answer, by number or by time.
+    fn too_little_seen(&self) -> Option<String> {
+        let most = |part: u64, whole: u64| part.saturating_mul(100) > whole * MAX_UNKNOWN_PERCENT;
+        if most(self.unknown_readings.into(), self.readings.into()) {
+            return self.unanswered();
+        }
+        let lasted_ms = self.last_ms?.saturating_sub(self.from_ms?);
+        most(self.unseen_ms, lasted_ms).then(|| {
+            let told = self.unanswered();
+            format!(
+                "nothing was seen during {} of {} s{}",
+                self.unseen_ms / 1000,
+                lasted_ms / 1000,
+                told.map(|told| format!(" ({told})")).unwrap_or_default()
+            )
+        })
+    }
+
+    /// A reading of the newest `window_ms` had no answer.
+    fn unknown_within(&self, window_ms: u64) -> Option<String> {
+        let (at_ms, _) = self.last_unknown.as_ref()?;
+        let age_ms = self.last_ms?.saturating_sub(*at_ms);
+        (age_ms <= window_ms).then(|| self.unanswered())?
+    }
+
+    fn unanswered(&self) -> Option<String> {
+        let (_, line) = self.last_unknown.as_ref()?;
+        Some(format!(
+            "{} of {} readings had no answer, at last {line}",
+            self.unknown_readings, self.readings
+        ))
     }
 
     fn counted(&self) -> impl Iterator<Item = &Track> {
@@ -304,6 +372,8 @@ pub struct Watch {
     fixed: Stretch,
     regressed: Vec<Track>,
     last_ms: Option<u64>,
+    /// Readings in which some `regressed_when` had no answer.
+    unknown_regressed: u32,
     /// By position in the list, so that the order is the file's.
     tripped: BTreeMap<usize, Tripped>,
 }
@@ -328,8 +398,16 @@ impl Watch {
                 .map(|condition| Track::new(condition, Window::Own, true))
                 .collect(),
             last_ms: None,
+            unknown_regressed: 0,
             tripped: BTreeMap::new(),
         }
+    }
+
+    /// As [`Stretch::watching_from`].
+    #[must_use]
+    pub fn watching_from(mut self, at_ms: u64) -> Watch {
+        self.fixed = self.fixed.watching_from(at_ms);
+        self
     }
 
     pub fn feed(&mut self, observation: &Observation) {
@@ -354,6 +432,24 @@ impl Watch {
                 at_ms: observation.at_ms,
             });
         }
+        if self.regressed.iter().any(Track::is_unknown_now) {
+            self.unknown_regressed = self.unknown_regressed.saturating_add(1);
+        }
+    }
+
+    /// Why neither "fixed" nor "regressed" may be concluded, where that is so.
+    pub fn blind(&self) -> Option<String> {
+        let share = u64::from(self.unknown_regressed) * 100;
+        let regressed = share > u64::from(self.fixed.readings()) * MAX_UNKNOWN_PERCENT;
+        self.fixed.blind().or_else(|| {
+            regressed.then(|| {
+                format!(
+                    "{} of {} readings could not answer regressed_when",
+                    self.unknown_regressed,
+                    self.fixed.readings()
+                )
+            })
+        })
     }
 
     /// The `fixed_when` conditions.
@@ -425,6 +521,13 @@ impl Manifest {
         }
     }
 
+    /// As [`Stretch::watching_from`].
+    #[must_use]
+    pub fn watching_from(mut self, at_ms: u64) -> Manifest {
+        self.stretch = self.stretch.watching_from(at_ms);
+        self
+    }
+
     pub fn feed(&mut self, observation: &Observation) {
         self.stretch.feed(observation);
         self.false_since_ms = self
@@ -450,6 +553,15 @@ impl Manifest {
     /// When the fault was known to show.
     pub fn shown_ms(&self) -> Option<u64> {
         self.shown_ms
+    }
+
+    /// Why it cannot be said that the fault does not show, where that is so.
+    pub fn blind(&self) -> Option<String> {
+        let windows = self.stretch.tracks.iter().map(|track| track.window_ms);
+        let window_ms = windows.max()?.max(DEFAULT_MANIFEST_MS);
+        self.stretch
+            .too_little_seen()
+            .or_else(|| self.stretch.unknown_within(window_ms))
     }
 
     /// What still speaks against it, one line per condition.

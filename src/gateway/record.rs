@@ -1,6 +1,7 @@
 //! The log of one agent's requests, shared between its clients and the run. Bounded; what does not fit is
 //! counted and shows as an entry of its own, and reads can never push a write out.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
@@ -33,6 +34,8 @@ struct Log {
     omitted: Omitted,
     revoked: bool,
     refused_after_revocation: u64,
+    /// The newest resource version that a write was answered with, by plural.
+    versions: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -60,6 +63,7 @@ impl Recorder {
                 omitted: Omitted::default(),
                 revoked: false,
                 refused_after_revocation: 0,
+                versions: BTreeMap::new(),
             })),
         }
     }
@@ -76,6 +80,20 @@ impl Recorder {
     /// Requests that came after [`Recorder::revoke`].
     pub fn refused_after_revocation(&self) -> u64 {
         self.lock().refused_after_revocation
+    }
+
+    /// The newest resource version that a write was answered with, by plural: a reading older than that is of a time
+    /// before the agent's change.
+    pub fn versions(&self) -> Vec<(String, u64)> {
+        let log = self.lock();
+        let versions = log.versions.iter();
+        versions.map(|(plural, v)| (plural.clone(), *v)).collect()
+    }
+
+    pub(crate) fn saw(&self, plural: &str, version: u64) {
+        let mut log = self.lock();
+        let newest = log.versions.entry(plural.to_owned()).or_default();
+        *newest = version.max(*newest);
     }
 
     /// All actions so far in the order of their requests. When some did not fit, the last entry says how many.

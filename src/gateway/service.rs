@@ -90,6 +90,8 @@ async fn record_and_pass<S, B>(
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
 {
     let (head, body) = request.into_parts();
     let asked = ApiRequest::parse(&head.method, head.uri.path(), head.uri.query());
@@ -116,7 +118,27 @@ where
         .await
         .map_err(Into::into)?;
     recorder.finish(slot, answer.status().as_u16());
-    Ok(answer.map(Either::Right))
+    let written = tool.tier > 1 && answer.status().is_success() && is_json(&answer);
+    if !written {
+        return Ok(answer.map(Either::Right));
+    }
+    let (head, body) = answer.into_parts();
+    let body = body.collect().await.map_err(Into::into)?.to_bytes();
+    if let Some(version) = version_of(&body) {
+        recorder.saw(&asked.resource, version);
+    }
+    Ok(Response::from_parts(head, Either::Left(Full::from(body))))
+}
+
+fn is_json<B>(answer: &Response<B>) -> bool {
+    let content_type = answer.headers().get(http::header::CONTENT_TYPE);
+    content_type.is_some_and(|text| text.as_bytes().starts_with(b"application/json"))
+}
+
+/// The resource version of a written object, where it is a number.
+fn version_of(body: &[u8]) -> Option<u64> {
+    let object: Value = serde_json::from_slice(body).ok()?;
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
 /// A refusal in the shape in which an API server refuses.

@@ -42,6 +42,30 @@ pub async fn apply(client: &kube::Client, plan: &mut Plan) -> Result<(), InjectE
     Ok(())
 }
 
+/// What of a written fault no longer stands in the cluster: objects that are gone or were made anew, fields that
+/// somebody changed.
+pub async fn lost(client: &kube::Client, plan: &Plan) -> Result<Vec<String>, InjectError> {
+    let mut lost = Vec::new();
+    for change in &plan.changes {
+        let object = &change.object;
+        let resource = resource::of_kind(&object.kind)?;
+        let live = resource
+            .get(client, &object.namespace, &object.name)
+            .await?;
+        lost.extend(match live {
+            None => Some(format!("{object} is gone")),
+            Some(live) if live["metadata"]["uid"] != *object.uid => {
+                Some(format!("{object} was recreated by someone else"))
+            }
+            Some(live) if !is_written(&live, change) => {
+                Some(format!("{object} was changed by someone else"))
+            }
+            Some(_) => None,
+        });
+    }
+    Ok(lost)
+}
+
 async fn apply_one(client: &kube::Client, change: &mut ObjectChange) -> Result<(), InjectError> {
     let resource = resource::of_kind(&change.object.kind)?;
     let (namespace, name) = (change.object.namespace.clone(), change.object.name.clone());

@@ -50,7 +50,8 @@ impl Run<'_> {
     /// Waits for the scenario's symptom; never for a rollout, which the fault may prevent.
     pub(super) async fn manifest(&mut self) -> Result<Stage, Failed> {
         let scenario = &self.order.scenario;
-        let mut manifest = Manifest::new(&scenario.manifest_when, &scenario.detector.fixed_when);
+        let manifest = Manifest::new(&scenario.manifest_when, &scenario.detector.fixed_when);
+        let mut manifest = manifest.watching_from(self.now_ms());
         let deadline = Instant::now() + MANIFEST_DEADLINE;
         observe::until(&self.observer, deadline, |observation| {
             manifest.feed(observation);
@@ -66,13 +67,34 @@ impl Run<'_> {
             ));
         }
         if manifest.shown_ms().is_none() {
+            if let Some(reason) = manifest.blind() {
+                return Err(Failed::blind(&reason));
+            }
             return Err(Failed::new(
                 FrameworkCode::FaultNotManifest,
                 not_shown(&manifest),
             ));
         }
+        self.still_in().await?;
         self.record.injected = true;
         Ok(Stage::Work)
+    }
+
+    /// The fault stands in the objects that it was written to: what shows is not somebody else's doing.
+    async fn still_in(&self) -> Result<(), Failed> {
+        let Some(plan) = &self.plan else {
+            return Ok(());
+        };
+        let lost = inject::write::lost(&self.client, plan)
+            .await
+            .map_err(|error| Failed::because(error.code(), &error))?;
+        if lost.is_empty() {
+            return Ok(());
+        }
+        Err(Failed::new(
+            FrameworkCode::FaultVanished,
+            format!("before the agent began: {}", lost.join("; ")),
+        ))
     }
 }
 

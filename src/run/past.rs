@@ -11,8 +11,11 @@ use crate::experience::policy::Policy;
 use crate::experience::snapshot::Snapshot;
 use crate::record::{Exemplar, Retrieval};
 
-/// Retrievals of one run that are kept and answered; an agent that asks more often is in a loop.
+/// Retrievals of one run that are kept and answered; an agent that asks more often is in a loop. The first beyond is kept
+/// too, with the reason why it and all later ones got an empty answer.
 pub const MAX_RETRIEVALS: usize = 200;
+/// Longest query that is kept; what is beyond is cut off, and only there.
+const MAX_QUERY_BYTES: usize = 16 << 10;
 
 /// Serves past incidents and notes what was served.
 pub struct ServedPast {
@@ -48,18 +51,26 @@ impl ServedPast {
 
 impl PastIncidents for ServedPast {
     fn similar_to(&self, text: &str) -> Vec<Exemplar> {
-        if self.log.borrow().len() >= MAX_RETRIEVALS {
+        let kept = text.floor_char_boundary(MAX_QUERY_BYTES);
+        let mut entry = Retrieval {
+            at_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            query: text[..kept].to_owned(),
+            served: Vec::new(),
+            error: None,
+        };
+        let before = self.log.borrow().len();
+        if before >= MAX_RETRIEVALS {
+            if before == MAX_RETRIEVALS {
+                entry.error = Some(format!(
+                    "no more than {MAX_RETRIEVALS} retrievals are answered in a run; this one and later ones were not"
+                ));
+                self.log.borrow_mut().push(entry);
+            }
             return Vec::new();
         }
         let found = self
             .snapshot
             .similar_to(self.embedder.as_ref(), text, &self.policy);
-        let mut entry = Retrieval {
-            at_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            query: text.to_owned(),
-            served: Vec::new(),
-            error: None,
-        };
         let exemplars = match found {
             Ok(hits) => {
                 entry.served = hits.iter().map(|hit| hit.served()).collect();

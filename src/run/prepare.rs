@@ -14,8 +14,9 @@ use crate::run::{AGE_SPREAD, HEALTHY_DEADLINE, HEALTHY_SOAK_S, MIN_AGE, RunKind}
 impl Run<'_> {
     /// Applies the fixture, lets it grow old, and takes the state that the clean stage must reach again.
     pub(super) async fn prepare(&mut self) -> Result<Stage, Failed> {
-        let not_proven =
-            |error: &dyn std::error::Error| Failed::because(FrameworkCode::ResetNotProven, error);
+        let not_proven = |error: &(dyn std::error::Error + 'static)| {
+            Failed::because(FrameworkCode::ResetNotProven, error)
+        };
         let fixture = self
             .setting
             .fixtures
@@ -46,7 +47,8 @@ impl Run<'_> {
     /// Every `fixed_when` holds through the soak and no `regressed_when` does.
     pub(super) async fn healthy(&mut self) -> Result<Stage, Failed> {
         let detector = &self.order.scenario.detector;
-        let mut soak = Stretch::new(&detector.fixed_when, Window::Seconds(HEALTHY_SOAK_S));
+        let soak = Stretch::new(&detector.fixed_when, Window::Seconds(HEALTHY_SOAK_S));
+        let mut soak = soak.watching_from(self.now_ms());
         let mut bad: Vec<Stretch> = detector
             .regressed_when
             .iter()
@@ -73,6 +75,9 @@ impl Run<'_> {
             ));
         }
         if passed.is_none() || soak.passed_since_ms().is_none() {
+            if let Some(reason) = soak.blind() {
+                return Err(Failed::blind(&reason));
+            }
             return Err(Failed::new(
                 FrameworkCode::BaselineUnhealthy,
                 format!("before the fault: {}", soak.unmet().join("; ")),

@@ -9,6 +9,7 @@ use futures::FutureExt;
 use tokio::time::Instant;
 
 use crate::agent::Agent;
+use crate::cluster::ClusterError;
 use crate::cluster::fixture::Fixture;
 use crate::cluster::reset::Owned;
 use crate::cluster::state::ClusterState;
@@ -69,9 +70,30 @@ impl Failed {
         }
     }
 
-    /// An error with all of its causes in one line.
-    pub(super) fn because(code: FrameworkCode, error: &dyn std::error::Error) -> Failed {
+    /// An error with all of its causes in one line. Where the cluster could not be worked with at all, that is the
+    /// failure, whatever was being done.
+    pub(super) fn because(
+        code: FrameworkCode,
+        error: &(dyn std::error::Error + 'static),
+    ) -> Failed {
+        let causes = std::iter::successors(Some(error), |error| error.source());
+        let outage = causes
+            .filter_map(|cause| cause.downcast_ref::<ClusterError>())
+            .any(ClusterError::is_outage);
+        let code = if outage {
+            FrameworkCode::ClusterUnreachable
+        } else {
+            code
+        };
         Failed::new(code, chain(error))
+    }
+
+    /// The detectors saw too little to say anything, for this reason.
+    pub(super) fn blind(reason: &str) -> Failed {
+        Failed::new(
+            FrameworkCode::ClusterUnreachable,
+            format!("the detectors could not see: {reason}"),
+        )
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::cluster::state;
+use crate::cluster::state::{self, ObjectKey};
 use crate::inject::change::Plan;
 use crate::observe;
 use crate::record::{DetectorOutcome, FrameworkCode};
@@ -68,11 +68,17 @@ impl Run<'_> {
             elapsed_ms: self.now_ms().saturating_sub(started_ms),
             unknown_readings: watch.fixed().unknown_readings(),
         };
-        self.note_state_changes().await?;
+        if let Some(reason) = watch.blind() {
+            return Err(Failed::blind(&reason));
+        }
+        if let Err(reason) = self.observer.confirm().await {
+            return Err(Failed::blind(&reason));
+        }
+        let lost = self.note_state_changes().await?;
         if self.order.kind == RunKind::Healthy {
             return Ok(Stage::Clean);
         }
-        work::vanished(self)?;
+        work::vanished(self, &lost)?;
         Ok(Stage::Undo)
     }
 
@@ -84,9 +90,10 @@ impl Run<'_> {
         QUIET_WATCH.max(window + SETTLE)
     }
 
-    async fn note_state_changes(&mut self) -> Result<(), Failed> {
+    /// Answers the objects of the fault that are gone, or are others by now.
+    async fn note_state_changes(&mut self) -> Result<Vec<String>, Failed> {
         let Some(before) = &self.reference else {
-            return Ok(());
+            return Ok(Vec::new());
         };
         let nothing = Plan::default();
         let plan = self.plan.as_ref().unwrap_or(&nothing);
@@ -96,6 +103,17 @@ impl Run<'_> {
         self.record.state_changes =
             changes::beyond_the_fault(before, &now, plan, &self.order.scenario);
         self.record.detector.violated = changes::violated(&self.record.state_changes);
-        Ok(())
+        let objects = plan.changes.iter().map(|change| &change.object);
+        let lost = objects.filter(|object| {
+            let key = ObjectKey {
+                kind: object.kind.clone(),
+                namespace: object.namespace.clone(),
+                name: object.name.clone(),
+            };
+            now.objects
+                .get(&key)
+                .is_none_or(|state| state.uid != object.uid)
+        });
+        Ok(lost.map(ToString::to_string).collect())
     }
 }

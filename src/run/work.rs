@@ -15,6 +15,7 @@ use crate::gateway::record::Recorder;
 use crate::observe::POLL;
 use crate::record::{ActionTaken, FrameworkCode, Hypothesis, RunState};
 use crate::run::RunKind;
+use crate::run::paced::Paced;
 use crate::run::past::ServedPast;
 use crate::run::stage::{Failed, Run, Stage, chain};
 use crate::scenario::model::FRAMEWORK_ERROR;
@@ -52,11 +53,15 @@ impl Run<'_> {
         ));
         let desk = self.desk(&recorder, &notes, past.clone());
         let detector = &scenario.detector;
-        let mut watch = Watch::new(&detector.fixed_when, &detector.regressed_when);
+        let watch = Watch::new(&detector.fixed_when, &detector.regressed_when);
+        let mut watch = watch.watching_from(started_ms);
         let ending = {
-            let agent = AssertUnwindSafe(self.agent.work(desk)).catch_unwind();
+            // Whatever the agent does, also while it makes its future, is its own failure.
+            let agent = Paced::new(async { self.agent.work(desk).await });
+            let agent = AssertUnwindSafe(agent).catch_unwind();
             let watching = async {
                 loop {
+                    self.expect_writes_of(&recorder);
                     watch.feed(&self.observer.read().await);
                     if notes.has_postmortem() {
                         return;
@@ -76,15 +81,27 @@ impl Run<'_> {
             }
         };
         recorder.revoke();
+        self.expect_writes_of(&recorder);
         self.record.actions = recorder.actions();
         self.record.retrievals = past.log();
         self.take_notes(&notes, &ending);
-        self.note = Some(self.told(ending));
+        let told = self.note.take().unwrap_or_else(|| self.told(ending));
+        self.note = Some(match notes.not_kept() {
+            0 => told,
+            number => format!("{told}; {number} further hypotheses were not kept"),
+        });
         Ok(Stage::Settle(Box::new(Worked {
             watch,
             started_ms,
             budget_end,
         })))
+    }
+
+    /// What the agent has changed must be in a reading for it to count.
+    fn expect_writes_of(&self, recorder: &Recorder) {
+        for (plural, version) in recorder.versions() {
+            self.target.versions().saw(&plural, version);
+        }
     }
 
     fn desk(&self, recorder: &Recorder, notes: &Notebook, past: Rc<ServedPast>) -> Desk {
@@ -132,9 +149,14 @@ impl Run<'_> {
         };
         if let Some((_, mut postmortem)) = notes.taken_postmortem() {
             postmortem.actions_taken = self.observed_actions();
-            if check_postmortem(&postmortem).is_ok() {
-                self.record.state = RunState::Scored;
-                self.record.postmortem = Some(postmortem);
+            match check_postmortem(&postmortem) {
+                Ok(()) => {
+                    self.record.state = RunState::Scored;
+                    self.record.postmortem = Some(postmortem);
+                }
+                Err(invalid) => {
+                    self.note = Some(format!("the postmortem was not acceptable: {invalid}"));
+                }
             }
         }
     }
@@ -158,9 +180,6 @@ impl Run<'_> {
 
     fn told(&self, ending: Ending) -> String {
         match ending {
-            Ending::Postmortem if self.record.postmortem.is_none() => {
-                "the postmortem was not acceptable".to_owned()
-            }
             Ending::Postmortem => "the postmortem came in".to_owned(),
             Ending::AgentLeft(Ok(())) => "the agent left without a postmortem".to_owned(),
             Ending::AgentLeft(Err(error)) => format!("the agent failed: {}", chain(&error)),
@@ -170,15 +189,13 @@ impl Run<'_> {
     }
 }
 
-/// Checks that the fault did not go away by itself.
-pub(super) fn vanished(run: &Run<'_>) -> Result<(), Failed> {
+/// Checks that the fault did not go away by itself, nor its objects by somebody else's hand.
+///
+/// `lost` are objects of the fault that are gone, or are others by now.
+pub(super) fn vanished(run: &Run<'_>, lost: &[String]) -> Result<(), Failed> {
     let record = &run.record;
-    let first_change_ms = record
-        .actions
-        .iter()
-        .filter(|action| action.changed_something)
-        .map(|action| action.at_ms)
-        .min();
+    let changes = || record.actions.iter().filter(|a| a.changed_something);
+    let first_change_ms = changes().map(|action| action.at_ms).min();
     let by_itself = match (record.detector.fixed_at_ms, first_change_ms) {
         (Some(_), None) => record.detector.fixed,
         (Some(fixed), Some(change)) => record.detector.fixed && fixed < change,
@@ -190,5 +207,14 @@ pub(super) fn vanished(run: &Run<'_>) -> Result<(), Failed> {
             "the fault went away although the agent had changed nothing",
         ));
     }
-    Ok(())
+    // Nothing but a deletion makes an object vanish: of it, of its owner, or of its namespace.
+    let deleted_something =
+        changes().any(|a| a.verb.starts_with("delete") || a.tool == gateway::record::NOT_KEPT);
+    match lost.first() {
+        Some(object) if !deleted_something => Err(Failed::new(
+            FrameworkCode::FaultVanished,
+            format!("{object} went away although the agent had deleted nothing"),
+        )),
+        _ => Ok(()),
+    }
 }
