@@ -389,7 +389,8 @@ impl Resource {
         self.delete_with(client, namespace, name, &options).await
     }
 
-    /// As [`Resource::delete`], for the object of this uid and never a later one of its name, which is answered with 409.
+    /// As [`Resource::delete`], in the background, for the object of this uid and never a later one of its name, which is
+    /// answered with 409.
     pub async fn delete_exactly(
         &self,
         client: &kube::Client,
@@ -398,7 +399,7 @@ impl Resource {
         uid: &str,
     ) -> Result<(), ClusterError> {
         let options = serde_json::json!({
-            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground",
+            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
             "preconditions": {"uid": uid},
         });
         self.delete_with(client, namespace, name, &options).await

@@ -108,6 +108,7 @@ fn evicted_pods_are_made_anew_and_the_undo_says_that_it_cannot_take_them_back() 
         let undone = stage.undo(&plan).await;
         assert_eq!(undone.kept.len(), 2);
         assert!(undone.kept[0].contains("cannot be taken back; ReplicaSet prod-advocate/"));
+        tokio::time::sleep(Duration::from_secs(30)).await;
         let after = reset::at_rest(&stage.client, reset::REST_DEADLINE)
             .await
             .unwrap();

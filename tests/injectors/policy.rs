@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use agent_breakage::cluster::images;
+use agent_breakage::cluster::fixture::Fixtures;
 use agent_breakage::cluster::reset::{self, Owned};
+use agent_breakage::cluster::{images, resource};
 use agent_breakage::embedded::bootstrap;
 use agent_breakage::embedded::cluster::{Cluster, ClusterConfig};
 use agent_breakage::embedded::kubelet::policy::Denied;
 use agent_breakage::embedded::time::Time;
+use agent_breakage::ids::FixtureId;
 use agent_breakage::inject::{self, write};
 use agent_breakage::scenario::model::{Injector, WorkloadRef};
 use serde_json::{Value, json};
@@ -61,7 +63,7 @@ fn a_policy_that_others_deleted_changed_or_made_anew_is_left_to_them() {
         let stage = Stage::of("advocate").await;
         let name = "advocate-db-ingress";
         let plan = stage.inject(&policy(wrong_peer())).await;
-        stage.delete("NetworkPolicy", name).await;
+        stage.away("NetworkPolicy", name).await;
         let undone = stage.undo(&plan).await;
         assert!(undone.kept.is_empty() && undone.restored.is_empty());
 
@@ -74,7 +76,7 @@ fn a_policy_that_others_deleted_changed_or_made_anew_is_left_to_them() {
             ))
             .await;
         assert!(stage.undo(&plan).await.kept[0].ends_with("recreated by someone else"));
-        stage.delete("NetworkPolicy", name).await;
+        stage.away("NetworkPolicy", name).await;
 
         let plan = stage.inject(&policy(wrong_peer())).await;
         let path = "/spec/ingress/0/from/0/podSelector/matchLabels/app";
@@ -82,7 +84,7 @@ fn a_policy_that_others_deleted_changed_or_made_anew_is_left_to_them() {
         stage.edit("NetworkPolicy", name, &[repaired]).await;
         assert!(stage.undo(&plan).await.kept[0].ends_with("changed by someone else"));
         assert!(stage.get("NetworkPolicy", name).await.is_some());
-        stage.delete("NetworkPolicy", name).await;
+        stage.away("NetworkPolicy", name).await;
 
         // A label of theirs does not make the rules theirs.
         let plan = stage.inject(&policy(wrong_peer())).await;
@@ -149,8 +151,8 @@ fn a_policy_without_effect_and_one_that_the_server_refuses_are_told_before_anyth
     });
 }
 
-/// What the restarted service logs after some seconds, on a network of this kind.
-async fn log_after(denied: Denied, seconds: u64) -> String {
+/// What the restarted service logs after some seconds, on a network of this kind; or its run before, when it ended.
+async fn log_after(denied: Denied, seconds: u64, which: &str) -> String {
     let cluster = Cluster::new(ClusterConfig {
         seed: 7,
         start: Time::parse("2026-03-02T09:00:00Z").unwrap(),
@@ -159,8 +161,8 @@ async fn log_after(denied: Denied, seconds: u64) -> String {
     });
     cluster.with(bootstrap::populate);
     let client = cluster.client(NAMESPACE);
-    let fixture = agent_breakage::cluster::fixture::Fixtures::compiled_in()
-        .load(&[agent_breakage::ids::FixtureId::new("advocate")])
+    let fixture = Fixtures::compiled_in()
+        .load(&[FixtureId::new("advocate")])
         .unwrap();
     reset::apply(&client, &fixture, &mut Owned::default())
         .await
@@ -178,34 +180,31 @@ async fn log_after(denied: Denied, seconds: u64) -> String {
         .unwrap();
     write::apply(&client, &mut plan).await.unwrap();
     tokio::time::sleep(Duration::from_secs(seconds)).await;
-    let pods = agent_breakage::cluster::resource::of_kind("Pod").unwrap();
-    let pods = pods
+    let pods = resource::of_kind("Pod")
+        .unwrap()
         .list_matching(&client, NAMESPACE, "app=advocate-api")
         .await
         .unwrap();
     let name = pods[0]["metadata"]["name"].as_str().unwrap();
-    let path = format!("{}/log", pods_path(name));
+    let path = format!(
+        "{}/log{which}",
+        resource::of_kind("Pod").unwrap().path(NAMESPACE, name)
+    );
     let request = http::Request::get(path).body(Vec::new()).unwrap();
     client.request_text(request).await.unwrap()
-}
-
-fn pods_path(name: &str) -> String {
-    agent_breakage::cluster::resource::of_kind("Pod")
-        .unwrap()
-        .path(NAMESPACE, name)
 }
 
 #[test]
 fn denied_connections_are_refused_at_once_or_run_into_the_time_out_as_the_network_has_it() {
     paused(async {
-        let rejected = log_after(Denied::Rejected, 5).await;
+        let rejected = log_after(Denied::Rejected, 5, "").await;
         assert!(
             rejected.contains("connect: connection refused"),
             "{rejected}"
         );
-        let waiting = log_after(Denied::Dropped, 5).await;
+        let waiting = log_after(Denied::Dropped, 5, "").await;
         assert!(!waiting.contains("cannot connect"), "{waiting}");
-        let dropped = log_after(Denied::Dropped, 14).await;
+        let dropped = log_after(Denied::Dropped, 20, "?previous=true").await;
         assert!(dropped.contains("i/o timeout"), "{dropped}");
     });
 }

@@ -1,5 +1,7 @@
 //! A cluster with a fixture, and short words for what the tests do to it.
 
+use std::time::Duration;
+
 use agent_breakage::cluster::fixture::{Fixture, Fixtures};
 use agent_breakage::cluster::reset::{self, Owned};
 use agent_breakage::cluster::resource::{self, JsonPatch};
@@ -78,6 +80,14 @@ impl Stage {
             .delete(&self.client, NAMESPACE, name)
             .await
             .unwrap();
+    }
+
+    /// Deletes, and waits until the object is gone.
+    pub async fn away(&self, kind: &str, name: &str) {
+        self.delete(kind, name).await;
+        while self.get(kind, name).await.is_some() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// What somebody else changes.
