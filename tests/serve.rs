@@ -7,6 +7,8 @@
 
 #[path = "serve/http.rs"]
 mod http_client;
+#[path = "serve/kubectl.rs"]
+mod kubectl;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -277,6 +279,93 @@ async fn requests_that_make_no_sense_get_a_status_and_nothing_breaks() {
     let long = served.ask(&long).await;
     assert!([414, 431].contains(&long.code), "{}", long.code);
     assert_eq!(served.get("/readyz").await.code, 200);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn the_log_of_a_container_is_followed_to_the_end_of_its_run() {
+    let served = Served::start().await;
+    let pods: Api<Pod> = Api::namespaced(served.client(), "default");
+    let script = "for n in 1 2 3; do echo $n; sleep 1; done";
+    let pod: Pod = typed(json!({
+        "metadata": {"name": "counter"},
+        "spec": {"restartPolicy": "Never", "containers": [
+            {"name": "c", "image": "busybox:1.36", "command": ["sh", "-c", script]}]},
+    }));
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let log = loop {
+        // Until the container runs there is nothing to follow.
+        let answer = served
+            .get("/api/v1/namespaces/default/pods/counter/log?follow=true")
+            .await;
+        if answer.code == 200 && !answer.body.is_empty() {
+            break answer;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(log.body, "1\n2\n3\n");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn clients_choose_the_form_of_an_answer() {
+    let served = Served::start().await;
+    let ask = |path: &'static str, accept: &'static str| {
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: x\r\naccept: {accept}\r\nconnection: close\r\n\r\n"
+        );
+        let served = &served;
+        async move { served.ask(&request).await }
+    };
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let nodes = ask("/api/v1/nodes?includeObject=None", table).await.json();
+    assert_eq!(nodes["kind"], "Table");
+    assert_eq!(nodes["rows"][0]["cells"][1], "Ready");
+    assert_eq!(nodes["rows"][0]["object"], Value::Null);
+    let node = ask("/api/v1/nodes/node-1?includeObject=Object", table)
+        .await
+        .json();
+    assert_eq!(node["rows"][0]["object"]["kind"], "Node");
+    let metadata = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+    let list = ask("/api/v1/nodes", metadata).await.json();
+    assert_eq!(list["items"][0]["kind"], "PartialObjectMetadata");
+    assert!(list["items"][0].get("spec").is_none());
+    let protobuf = ask("/api/v1/nodes", "application/vnd.kubernetes.protobuf").await;
+    assert_eq!(
+        (protobuf.code, &protobuf.json()["reason"]),
+        (406, &json!("NotAcceptable"))
+    );
+    let both = "application/vnd.kubernetes.protobuf,application/json";
+    assert_eq!(ask("/api/v1/nodes", both).await.json()["kind"], "NodeList");
+    let events = ask("/api/v1/nodes?watch=true&timeoutSeconds=1", table).await;
+    // The columns come with the first event; chunks of the stream hold one line or more.
+    let first = events
+        .body
+        .lines()
+        .find(|line| line.starts_with('{'))
+        .unwrap();
+    let first: Value = serde_json::from_str(first).unwrap();
+    assert_eq!(first["object"]["columnDefinitions"][1]["name"], "Status");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn bodies_in_formats_that_are_not_read_are_refused() {
+    let served = Served::start().await;
+    for (content_type, code) in [
+        ("application/yaml", 415),
+        ("application/cbor", 415),
+        ("application/vnd.kubernetes.protobuf", 400),
+        ("application/json", 400),
+    ] {
+        let answer = served
+            .ask(&format!(
+                "POST /api/v1/namespaces HTTP/1.1\r\nhost: x\r\ncontent-type: {content_type}\r\nconnection: close\r\ncontent-length: 4\r\n\r\na: b"
+            ))
+            .await;
+        assert_eq!(answer.code, code, "{content_type}");
+        assert_eq!(answer.json()["kind"], "Status");
+    }
     served.stop().await;
 }
 

@@ -33,9 +33,29 @@ pub async fn exchange(address: &str, request: &[u8]) -> Answer {
     }
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+    let head = head.to_lowercase();
+    let body = if head.contains("transfer-encoding: chunked") {
+        unchunked(body)
+    } else {
+        body.to_owned()
+    };
     Answer {
         code: head[9..12].parse().expect("a status line"),
-        head: head.to_lowercase(),
-        body: body.to_owned(),
+        head,
+        body,
+    }
+}
+
+/// The chunks of a body, joined; it must end with the empty one.
+fn unchunked(mut rest: &str) -> String {
+    let mut whole = String::new();
+    loop {
+        let (size, after) = rest.split_once("\r\n").expect("a chunk's size");
+        let size = usize::from_str_radix(size, 16).expect("a number");
+        if size == 0 {
+            return whole;
+        }
+        whole.push_str(&after[..size]);
+        rest = after[size..].strip_prefix("\r\n").expect("a chunk's end");
     }
 }

@@ -86,18 +86,28 @@ async fn whole_body(body: Body) -> Result<Bytes, Status> {
 /// Types that are only ever posted.
 async fn review(parts: &Parts, segments: &[String], body: Body) -> Result<Response<Body>, Status> {
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    let review = review::of_path(&segments).ok_or_else(Status::method_not_allowed)?;
+    let review = review::of_path(&segments).ok_or_else(|| unserved(&segments))?;
     let body = whole_body(body).await?;
     let posted = parsed(media_type(&parts.headers), &body)?;
     Ok(json_answer(StatusCode::CREATED, &review.answer(posted)))
 }
 
+/// The refusal of a method that a path does not take: of all of them, where there is no such path.
+fn unserved(segments: &[&str]) -> Status {
+    let known = review::of_path(segments).is_some() || discovery::answer(segments, false).is_some();
+    if known {
+        Status::method_not_allowed()
+    } else {
+        Status::no_such_path()
+    }
+}
+
 /// Paths that name no object: health, version, discovery.
 fn other(shared: &Shared, parts: &Parts, segments: &[String]) -> Result<Response<Body>, Status> {
-    if parts.method != Method::GET {
-        return Err(Status::method_not_allowed());
-    }
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    if parts.method != Method::GET || review::of_path(&segments).is_some() {
+        return Err(unserved(&segments));
+    }
     if let ["healthz" | "livez" | "readyz", ..] = segments.as_slice() {
         return Ok(plain_text("ok".to_owned()));
     }

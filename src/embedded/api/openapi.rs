@@ -1,9 +1,11 @@
 //! OpenAPI v3 documents: one per group and version, with what clients ask them for.
 //!
 //! kubectl reads from them which query parameters a write of a kind takes (`fieldValidation`, `dryRun`, …) before it
-//! sends one, and refuses to create or apply without them. The documents hold no schemas: with schemas that lack the
-//! merge keys of lists, kubectl would compute wrong patches, and without any it uses its own, which are right. So
-//! `kubectl explain` finds no fields.
+//! sends one, and refuses to create or apply without them; `kubectl explain` reads the schemas. No document says that
+//! strategic merge patches are taken: kubectl would then compute them by the schemas, which lack the merge keys of
+//! lists, instead of by its own types, which are right.
+
+mod schema;
 
 use std::collections::BTreeMap;
 
@@ -48,10 +50,11 @@ fn index() -> Value {
 
 fn document(group: &str, version: &str) -> Option<Value> {
     let mut paths = Map::new();
-    for info in KINDS
+    let kinds: Vec<&KindInfo> = KINDS
         .iter()
         .filter(|info| info.group == group && info.version == version)
-    {
+        .collect();
+    for info in &kinds {
         let (collection, object) = paths_of(info);
         paths.insert(
             collection,
@@ -75,7 +78,7 @@ fn document(group: &str, version: &str) -> Option<Value> {
     }
     Some(json!({
         "openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "v1.34.4"},
-        "paths": paths, "components": {"schemas": {}},
+        "paths": paths, "components": {"schemas": schema::of(&kinds)},
     }))
 }
 

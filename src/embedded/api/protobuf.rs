@@ -59,6 +59,48 @@ impl Field {
     }
 }
 
+/// What a field of the table is, for who describes types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldType {
+    /// A repeated kind, by its spelling in the table.
+    List(&'static str),
+    /// A map from text to a kind, by its spelling in the table.
+    Map(&'static str),
+    /// Another type of the table.
+    Message(&'static str),
+    /// One that is written without inner fields.
+    Plain(&'static str),
+}
+
+impl FieldType {
+    /// From a kind's spelling in the table.
+    pub fn of(kind: &'static str) -> FieldType {
+        match (kind.strip_prefix('*'), kind.strip_prefix('%')) {
+            (Some(item), _) => FieldType::List(item),
+            (None, Some(value)) => FieldType::Map(value),
+            (None, None) if TYPES.contains_key(kind) => FieldType::Message(kind),
+            (None, None) => FieldType::Plain(kind),
+        }
+    }
+}
+
+/// A field as it stands in the JSON of its type.
+pub struct FieldInfo {
+    pub name: &'static str,
+    pub inline: bool,
+    pub kind: FieldType,
+}
+
+/// The fields of a type; none for one that the table does not hold.
+pub fn fields(type_name: &str) -> impl Iterator<Item = FieldInfo> {
+    let fields = TYPES.get(type_name).into_iter().flat_map(BTreeMap::values);
+    fields.map(|field| FieldInfo {
+        name: field.name,
+        inline: field.inline,
+        kind: FieldType::of(field.kind),
+    })
+}
+
 /// Decodes a body into the JSON of its object, kind and version included.
 pub fn decode(body: &[u8]) -> Result<Value, Status> {
     let refused = |why: &str| Status::bad_request(format!("body is not valid protobuf: {why}"));
@@ -112,7 +154,7 @@ impl<'a> Envelope<'a> {
 }
 
 /// The name under which the table holds a kind.
-fn type_name(api_version: &str, kind: &str) -> String {
+pub fn type_name(api_version: &str, kind: &str) -> String {
     // Options come in the version of what they are about.
     if kind == "DeleteOptions" {
         return "metav1.DeleteOptions".to_owned();
