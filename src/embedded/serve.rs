@@ -136,7 +136,7 @@ async fn connection(
     let end = closed.clone();
     let service = router
         .map_request(|request: Request<hyper::body::Incoming>| request.map(Body::new))
-        .map_response(move |response| ending(response, end.clone()));
+        .map_response(move |response| ending(response, end));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
