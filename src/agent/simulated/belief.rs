@@ -151,9 +151,12 @@ impl Ground<'_> {
         }
     }
 
-    /// A plausible wrong explanation: another one of the own, else what the best one is easily taken for.
+    /// A plausible wrong explanation: another one of the own, else what the best one is easily taken for. One that asks
+    /// for the very same repair is no error in deed, and is not taken.
     fn error(&self, best: &Finding, chance: Chance, attempt: u64) -> Finding {
-        let other = self.open().find(|f| f.category != best.category);
+        let other = self
+            .open()
+            .find(|f| f.category != best.category && !shares_a_repair(f, best));
         if let Some(other) = other {
             return other.clone();
         }
@@ -175,6 +178,12 @@ impl Ground<'_> {
             ..guessed(best)
         }
     }
+}
+
+fn shares_a_repair(one: &Finding, other: &Finding) -> bool {
+    let of_other: BTreeSet<String> = other.repairs.iter().map(Repair::signature).collect();
+    let mut of_one = one.repairs.iter().map(Repair::signature);
+    of_one.any(|signature| of_other.contains(&signature))
 }
 
 /// A belief without evidence. The only deed that needs none is a restart.
@@ -400,6 +409,16 @@ mod tests {
         };
         let belief = ground.belief(&model, Chance(Seed(1)), 0).unwrap();
         assert_eq!(belief.key, "probe/api");
+        let same_deed = [memory(), found[1].clone()].map(|finding| Finding {
+            repairs: vec![restart_of(&finding)],
+            ..finding
+        });
+        let ground = Ground {
+            found: &same_deed,
+            ..ground
+        };
+        let belief = ground.belief(&model, Chance(Seed(1)), 0).unwrap();
+        assert!(belief.key.starts_with("guess/"), "{}", belief.key);
         let alone = Ground {
             found: &found[..1],
             ..ground
