@@ -6,6 +6,10 @@ mod bench;
 mod control;
 #[path = "run/crash.rs"]
 mod crash;
+#[path = "run/cut.rs"]
+mod cut;
+#[path = "run/disk.rs"]
+mod disk;
 #[path = "run/harmless.rs"]
 mod harmless;
 

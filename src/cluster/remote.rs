@@ -62,7 +62,16 @@ pub async fn connect(chosen: Chosen) -> Result<Target, ClusterError> {
         context: context.clone(),
         source: Box::new(source),
     })?;
-    let service = limited(stack);
+    over(limited(stack), &server, context, chosen.kubeconfig).await
+}
+
+/// As [`connect`], for whatever answers Kubernetes paths and outlives the caller. `server` is what errors call it.
+pub async fn over(
+    service: Service,
+    server: &str,
+    context: String,
+    kubeconfig: Option<PathBuf>,
+) -> Result<Target, ClusterError> {
     let target_of = |remote| Target::remote(service.clone(), remote);
     let mut remote = Remote {
         facts: ClusterFacts {
@@ -70,11 +79,11 @@ pub async fn connect(chosen: Chosen) -> Result<Target, ClusterError> {
             version: String::new(),
         },
         uid: String::new(),
-        kubeconfig: chosen.kubeconfig,
+        kubeconfig,
         time: (Timestamp::UNIX_EPOCH, Instant::now()),
     };
     let client = target_of(remote.clone()).client();
-    let (version, date) = version(&client, &server).await?;
+    let (version, date) = version(&client, server).await?;
     remote.facts.version = version;
     let namespaces = resource::of_kind("Namespace")?;
     let system = namespaces.get(&client, "", "kube-system").await?;
@@ -82,7 +91,9 @@ pub async fn connect(chosen: Chosen) -> Result<Target, ClusterError> {
         .and_then(|object| object["metadata"]["uid"].as_str().map(str::to_owned))
         .unwrap_or_default();
     if remote.uid.is_empty() {
-        return Err(ClusterError::NoIdentity { server });
+        return Err(ClusterError::NoIdentity {
+            server: server.to_owned(),
+        });
     }
     let now = clusters_time(date, newest_lease(&client).await).unwrap_or_else(Timestamp::now);
     remote.time = (now, Instant::now());
