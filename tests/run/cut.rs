@@ -3,6 +3,11 @@
 //! The embedded cluster stands behind a target that does not end with the process. Cutting off is dropping the run, or
 //! the recovery, at the write: nothing of it runs after that, as after SIGKILL.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a set-up that fails is a failed test, and the line says which"
+)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

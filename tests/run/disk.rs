@@ -2,6 +2,11 @@
 //!
 //! What a power cut leaves is what was synced, with any part of what was written since.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a set-up that fails is a failed test, and the line says which"
+)]
+
 use std::io;
 use std::sync::{Arc, Mutex};
 
