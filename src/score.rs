@@ -107,20 +107,7 @@ pub fn score(
     rubric: &Rubric,
     vocabulary: &Vocabulary,
 ) -> Result<Score, NotScorable> {
-    match &record.state {
-        RunState::Scored | RunState::Timeout => {}
-        RunState::FrameworkError { code, .. } => {
-            return Err(NotScorable::FrameworkError {
-                run: record.run_id.to_string(),
-                code: *code,
-            });
-        }
-        RunState::NotRun { .. } => {
-            return Err(NotScorable::NotRun {
-                run: record.run_id.to_string(),
-            });
-        }
-    }
+    scorable(record)?;
     let credits = scenario.scorer.credits;
     let regressions = axes::regressions(scenario, record, rubric);
     let relevant = observed::first_relevant_read(scenario, record);
@@ -189,6 +176,20 @@ impl Axes {
             &self.no_regressions,
         ];
         MicroPoints(axes.iter().map(|axis| axis.earned.0).sum())
+    }
+}
+
+/// Whether there is anything of the agent's to score.
+fn scorable(record: &Record) -> Result<(), NotScorable> {
+    match &record.state {
+        RunState::Scored | RunState::Timeout => Ok(()),
+        RunState::FrameworkError { code, .. } => Err(NotScorable::FrameworkError {
+            run: record.run_id.to_string(),
+            code: *code,
+        }),
+        RunState::NotRun { .. } => Err(NotScorable::NotRun {
+            run: record.run_id.to_string(),
+        }),
     }
 }
 
