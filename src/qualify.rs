@@ -100,6 +100,8 @@ impl Materials {
 pub enum Depth {
     /// Everything.
     Whole,
+    /// Whether the baseline is quiet, whether the fault shows and lasts, and whether its repair counts.
+    Repair,
     /// Whether the baseline is quiet, and whether the fault shows and lasts.
     Fault,
 }
@@ -109,6 +111,7 @@ impl Depth {
         let cheats = cheats().map(Probe::Cheat);
         match self {
             Depth::Whole => Probe::BEFORE_CHEATS.iter().copied().chain(cheats).collect(),
+            Depth::Repair => vec![Probe::Control, Probe::LeftAlone, Probe::Reference],
             Depth::Fault => vec![Probe::Control, Probe::LeftAlone],
         }
     }
