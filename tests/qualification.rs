@@ -23,6 +23,7 @@ use agent_breakage::qualify::check::{
 };
 use agent_breakage::qualify::probe::{Evidence, Probe};
 use agent_breakage::qualify::{Depth, Materials, cheating, keep, qualify, waiting};
+use agent_breakage::record::ClusterFacts;
 use agent_breakage::scenario::library::Library;
 use agent_breakage::scenario::load;
 use agent_breakage::scenario::model::Scenario;
@@ -158,7 +159,7 @@ fn an_edited_scenario_another_cluster_and_a_later_miss_are_not_qualified() {
     let fixtures = Fixtures::compiled_in();
     let store = Store::in_memory().unwrap();
     let scenario = library.scenario("replicas-zero-advocate").unwrap();
-    let known = |scenario: &Scenario, facts| {
+    let known = |scenario: &Scenario, facts: &ClusterFacts| {
         keep::is_qualified(&store, scenario, &fixtures, facts).unwrap()
     };
     assert!(known(&scenario, &keep::embedded()));
