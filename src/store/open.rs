@@ -3,10 +3,12 @@
 //! A new file is built under another name and moved into place, so that a process killed while creating it leaves
 //! either nothing or a complete store.
 
+use std::cell::Cell;
 use std::fs::{DirEntry, File, OpenOptions};
 use std::io::Read;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::Path;
+use std::sync::Once;
 use std::time::{Duration, SystemTime};
 
 use redb::{
@@ -78,12 +80,30 @@ pub(super) fn read_only(path: &Path) -> Result<ReadOnlyDatabase, StoreError> {
     })
 }
 
-/// The library may panic on a file that was altered behind its back; to us that is one more damaged file.
+thread_local! {
+    /// Whether a panic on this thread is awaited, and told by us.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The library may panic on a file that was altered behind its back; to us that is one more damaged file, told in one
+/// line and without the panic's own.
 fn unless_damaged<T>(
     path: &Path,
     open: impl FnOnce() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !QUIET.get() {
+                usual(panic);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let opened = catch_unwind(AssertUnwindSafe(open));
+    QUIET.set(false);
+    opened.unwrap_or_else(|_| {
         Err(StoreError::Damaged {
             path: path.to_owned(),
             source: "its pages contradict each other".into(),

@@ -196,39 +196,14 @@ fn whatever_a_killed_run_leaves_is_restored_and_every_planned_run_has_one_record
     assert_as_before(&served, &before, "a whole run");
 
     for kill in 0..kills.saturating_sub(FIRST_KILLS) {
-        // The last figure tells repetitions apart.
-        let seed = 1000 + 10 * kill;
-        let scenario = SCENARIOS[usize::try_from(kill).unwrap() % SCENARIOS.len()];
         let (aim, instant) = lengths.instant(kill, &mut draw);
-        let label = format!("kill {kill} of {scenario}, {aim}, after {instant:?}");
-        let reps = if kill % 5 == 4 { 3 } else { 1 };
-        let (seed_text, reps_text) = (seed.to_string(), reps.to_string());
-        // Nobody repairs: the fault is there until the end. Runs that are to reach their end are repaired.
-        let agent =
-            if ["anywhere", "settle", "undo", "clean"].contains(&aim.as_str()) && kill % 4 != 0 {
-                "rules"
-            } else {
-                "noop"
-            };
-        let args = [
-            scenario, "--seed", &seed_text, "--reps", &reps_text, "--agent", agent,
-        ];
-        let ended = kill_at(&served, &args, instant);
-        let differs = held(&served.url) != before;
-        tally.differing += u32::from(differs);
-        for repetition in 0..reps {
-            planned.insert(seed + repetition, differs || ended);
-        }
-        Tally::count(&mut tally.aimed, &aim);
-        if (kill / 2) % 2 == 0 {
-            Tally::count(&mut tally.found, &found(&served.restore(WORKSPACE)));
-        } else {
-            let with_a_fault = kill % 2 == 1;
-            next_run(&served, seed + 9, with_a_fault, &mut tally);
-            planned.insert(seed + 9, true);
-        }
-        assert_as_before(&served, &before, &label);
-        tally.restored += 1;
+        one_kill(
+            &served,
+            &before,
+            (kill, &aim, instant),
+            &mut planned,
+            &mut tally,
+        );
     }
     let states = assert_one_record_each(&served, &planned);
     println!(
@@ -240,6 +215,47 @@ fn whatever_a_killed_run_leaves_is_restored_and_every_planned_run_has_one_record
         tally.restored,
         states.values().sum::<u32>()
     );
+}
+
+/// One kill, what comes after it, and whether all is as before then.
+fn one_kill(
+    served: &Served,
+    before: &Held,
+    (kill, aim, instant): (u64, &str, Duration),
+    planned: &mut BTreeMap<u64, bool>,
+    tally: &mut Tally,
+) {
+    // The last figure tells repetitions apart.
+    let seed = 1000 + 10 * kill;
+    let scenario = SCENARIOS[usize::try_from(kill).unwrap() % SCENARIOS.len()];
+    let label = format!("kill {kill} of {scenario}, {aim}, after {instant:?}");
+    let reps = if kill % 5 == 4 { 3 } else { 1 };
+    let (seed_text, reps_text) = (seed.to_string(), reps.to_string());
+    // Nobody repairs: the fault is there until the end. Runs that are to reach their end are repaired.
+    let agent = if ["anywhere", "settle", "undo", "clean"].contains(&aim) && kill % 4 != 0 {
+        "rules"
+    } else {
+        "noop"
+    };
+    let args = [
+        scenario, "--seed", &seed_text, "--reps", &reps_text, "--agent", agent,
+    ];
+    let ended = kill_at(served, &args, instant);
+    let differs = held(&served.url) != *before;
+    tally.differing += u32::from(differs);
+    for repetition in 0..reps {
+        planned.insert(seed + repetition, differs || ended);
+    }
+    Tally::count(&mut tally.aimed, aim);
+    if (kill / 2) % 2 == 0 {
+        Tally::count(&mut tally.found, &found(&served.restore(WORKSPACE)));
+    } else {
+        let with_a_fault = kill % 2 == 1;
+        next_run(served, seed + 9, with_a_fault, tally);
+        planned.insert(seed + 9, true);
+    }
+    assert_as_before(served, before, &label);
+    tally.restored += 1;
 }
 
 /// The next run does what `runs restore` does, says so, and then is a run like any other.
