@@ -128,6 +128,11 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let ended = self.process.try_wait();
+            let told = std::fs::read_to_string(self.path("server.err")).unwrap_or_default();
+            eprintln!("the served cluster: ended {ended:?}; it told: {told}");
+        }
         self.stop();
     }
 }
@@ -143,7 +148,7 @@ fn serve(folder: &Path, args: &[&str]) -> (Child, Value) {
         .arg(folder.join("server"))
         .args(args)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(std::fs::File::create(folder.join("server.err")).unwrap())
         .spawn()
         .unwrap();
     let mut line = String::new();
