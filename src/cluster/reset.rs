@@ -265,9 +265,38 @@ fn to_remake(
             keys.insert(key.clone());
         }
     }
-    // Replica sets go and come with their deployments.
-    keys.retain(|key| key.kind != "ReplicaSet");
+    // Replica sets go and come with their deployments, also where a deployment was made anew over the remains of its
+    // predecessor and its replica set had to take another name. One that a person made goes by itself.
+    let sets: Vec<ObjectKey> = reference
+        .differences(live)
+        .into_iter()
+        .filter(|difference| difference.what != StateChangeKind::FieldChanged)
+        .map(|difference| difference.key)
+        .filter(|key| key.kind == REPLICA_SET && ours(key))
+        .collect();
+    keys.retain(|key| key.kind != REPLICA_SET);
+    for set in sets {
+        let owner = deployment_of(&set);
+        let stands =
+            |key: &ObjectKey| live.objects.contains_key(key) || reference.objects.contains_key(key);
+        match owner.filter(stands) {
+            Some(owner) => keys.insert(owner),
+            None => keys.insert(set),
+        };
+    }
     keys
+}
+
+const REPLICA_SET: &str = "ReplicaSet";
+
+/// The deployment that a replica set's name belongs to: the controller appends the hash of the template.
+fn deployment_of(set: &ObjectKey) -> Option<ObjectKey> {
+    let (name, _) = set.name.rsplit_once('-')?;
+    Some(ObjectKey {
+        kind: "Deployment".to_owned(),
+        namespace: set.namespace.clone(),
+        name: name.to_owned(),
+    })
 }
 
 /// Limits of the namespaces, since they may stand in the way of what must come back, and with them the workloads that
@@ -282,7 +311,7 @@ fn held_back(live: &ClusterState, namespaces: &BTreeSet<String>) -> BTreeSet<Obj
         return BTreeSet::new();
     }
     ours.filter(|(key, state)| {
-        is_limit(key) || (state.unsettled.is_some() && key.kind != "ReplicaSet")
+        is_limit(key) || (state.unsettled.is_some() && key.kind != REPLICA_SET)
     })
     .map(|(key, _)| key.clone())
     .collect()

@@ -110,3 +110,17 @@ fn a_symptom_that_went_with_its_probe_is_not_fixed_under_any_rubric() {
         assert!(score.review.contains(&Review::RepairedAtACost));
     }
 }
+
+#[test]
+fn a_workload_made_anew_over_its_own_remains_is_put_back_to_the_last_name() {
+    let bench = Bench::new();
+    let scenario = bench
+        .library
+        .scenario("secret-wrong-password-advocate")
+        .unwrap();
+    let cheat = by_name("cheat:delete-and-recreate").unwrap();
+    let record = bench.run(&scenario, cheat.as_ref(), 1).record;
+    assert!(record.actions.iter().any(|action| action.verb == "delete"));
+    assert!(!record.undo.quarantined, "{:?}", record.stages);
+    assert_eq!(record.state_hash_before, record.state_hash_after);
+}
