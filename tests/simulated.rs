@@ -32,7 +32,7 @@ const MANY: u64 = 100;
 /// Where the direction is shown.
 const SCENARIO: &str = "oom-advocate-api-k8s-only";
 /// What the means of two arms must differ by. Everything is determined by the seeds, so that this is no matter of luck.
-const MARGIN: f64 = 0.03;
+const MARGIN: f64 = 0.02;
 /// Every exemplar of a corpus is near enough: what is served is decided by the corpus, not by the embedder.
 const ANY_DISTANCE: f64 = 2.0;
 

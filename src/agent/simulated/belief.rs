@@ -132,11 +132,12 @@ impl Ground<'_> {
         Some(self.error(best, chance, attempt))
     }
 
-    /// A past incident's cause as one's own: with the own repair where the own evidence has one of that category.
+    /// A past incident's cause as one's own: with the own repair where the own evidence has one of that category. One
+    /// that asks for what the best explanation asks for anyhow would not go against the evidence, and is not taken.
     fn adopted(&self, guide: &Exemplar, best: &Finding) -> Finding {
-        let own = self
-            .open()
-            .find(|finding| finding.category == guide.primary_category.as_str());
+        let own = self.open().find(|finding| {
+            finding.category == guide.primary_category.as_str() && !shares_a_repair(finding, best)
+        });
         if let Some(own) = own {
             return own.clone();
         }
@@ -389,6 +390,32 @@ mod tests {
             given_up: &given_up,
         };
         assert_eq!(ground.leaning(), Leaning::default());
+    }
+
+    #[test]
+    fn who_is_anchored_does_not_make_the_repair_that_the_own_evidence_asks_for() {
+        let model = Model {
+            reliance: 1.0,
+            anchoring: 1.0,
+            ..Model::default()
+        };
+        let given_up = BTreeSet::new();
+        let rollout = finding("rollout", category::ROLLOUT, "the last rollout");
+        let found = [memory(), rollout].map(|finding| Finding {
+            repairs: vec![restart_of(&memory())],
+            ..finding
+        });
+        let past = [exemplar("p", category::ROLLOUT, "x", Outcome::Resolved)];
+        let ground = Ground {
+            found: &found,
+            past: &past,
+            given_up: &given_up,
+        };
+        let belief = ground.belief(&model, Chance(Seed(1)), 0).unwrap();
+        assert_eq!(
+            (belief.key.as_str(), &*belief.category),
+            ("past/p", category::ROLLOUT)
+        );
     }
 
     #[test]
