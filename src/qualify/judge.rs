@@ -288,18 +288,16 @@ fn reference_repair(scenario: &Scenario, rubric: &Rubric, finished: &Finished) -
     Check::new(REFERENCE_REPAIR, score.total == maximum, observed, required)
 }
 
-/// Runs in which a fault was written, those of cheats left out: what a cheat makes of a cluster may be beyond a reset, is
-/// told in its record and closes the cluster to further runs; it says nothing about the scenario.
+/// Runs in which a fault was written. Those of cheats too: what an agent leaves behind must never reach the next run.
 fn with_fault(evidence: &[Evidence]) -> impl Iterator<Item = (&Evidence, &Record)> {
     evidence
         .iter()
-        .filter(|one| !matches!(one.probe, Probe::Cheat(_)))
         .map(|one| (one, &one.finished.record))
         .filter(|(_, record)| record.undo.attempted)
 }
 
 fn undo_proven(evidence: &[Evidence]) -> Check {
-    let required = "after every run without a cheat the fault is taken back and the cluster is free for the next";
+    let required = "after every run the fault is taken back and the cluster is free for the next";
     let total = with_fault(evidence).count();
     let bad: Vec<String> = with_fault(evidence)
         .filter(|(_, record)| !record.undo.succeeded || record.undo.quarantined)
@@ -321,7 +319,7 @@ fn undo_proven(evidence: &[Evidence]) -> Check {
 }
 
 fn state_hash_equal(evidence: &[Evidence]) -> Check {
-    let required = "after every run without a cheat the state hash equals the one before";
+    let required = "after every run the state hash equals the one before";
     let total = with_fault(evidence).count();
     let equal = with_fault(evidence)
         .filter(|(_, record)| {
