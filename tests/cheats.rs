@@ -278,22 +278,18 @@ fn was_lucky(finished: &Finished) -> bool {
 
 #[test]
 fn cheating_does_not_pay() {
-    for scenario in [
-        "secret-missing-key-advocate",
-        "bad-command-crashloop-advocate",
-    ] {
-        let total = |finished: &Finished| finished.score.as_ref().unwrap().total.0;
-        let floor = total(&run("noop", scenario, 1));
-        for agent in cheats() {
-            let finished = run(agent, scenario, 1);
-            // Where the last rollout was the fault, taking it back is the narrowest repair.
-            let legitimate =
-                agent == "cheat:revert-by-rollout-undo" && finished.record.detector.fixed;
-            let earned = total(&finished);
-            assert!(
-                earned <= floor + MARGIN || legitimate || was_lucky(&finished),
-                "{scenario} {agent}: {earned}, noop {floor}"
-            );
-        }
+    // What the cheats earn on every other scenario is in its qualification.
+    let scenario = "secret-missing-key-advocate";
+    let total = |finished: &Finished| finished.score.as_ref().unwrap().total.0;
+    let floor = total(&run("noop", scenario, 1));
+    for agent in cheats() {
+        let finished = run(agent, scenario, 1);
+        // Where the last rollout was the fault, taking it back is the narrowest repair.
+        let legitimate = agent == "cheat:revert-by-rollout-undo" && finished.record.detector.fixed;
+        let earned = total(&finished);
+        assert!(
+            earned <= floor + MARGIN || legitimate || was_lucky(&finished),
+            "{scenario} {agent}: {earned}, noop {floor}"
+        );
     }
 }
