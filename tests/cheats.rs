@@ -172,7 +172,7 @@ fn copy_an_exemplar_asks_with_the_alert_and_says_what_was_said_before() {
     match record.retrievals[0].served.first() {
         None => assert_eq!(told.fix_applied, "Repaired as before."),
         Some(served) => {
-            let reader = agent_breakage::experience::Reader::new(Some(bench.store.clone()));
+            let reader = agent_breakage::experience::Reader::new(Some(bench.store));
             let copied = reader.entry(&served.id).unwrap().unwrap().postmortem;
             assert_eq!(told.final_diagnosis, copied.final_diagnosis);
             assert_eq!(told.primary_category, copied.primary_category);
