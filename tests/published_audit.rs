@@ -1,11 +1,6 @@
 //! The published benchmark's faults on a fixture of the published shape behave here as they were measured to behave on a
 //! real cluster: seven heal by themselves, seven bite, and qualification tells them apart by the name of a check.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a set-up that fails is a failed test, and the line says which"
-)]
-
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 

@@ -82,7 +82,7 @@ impl Agent for Unruly {
                 }
                 Manner::NestedBody => {
                     let path = "/apis/apps/v1/namespaces/shop/deployments/web";
-                    let nested = format!("{}{}", "{\"a\":".repeat(200_000), "1".repeat(1));
+                    let nested = format!("{}1", "{\"a\":".repeat(200_000));
                     let write = http::Request::patch(path)
                         .header("content-type", "application/merge-patch+json")
                         .body(nested.into_bytes())
