@@ -34,7 +34,7 @@ use crate::cli::output::Output;
     name = "breakage",
     version,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done; 1 wrong usage or input; 2 finished, but below the threshold asked for; \
+    after_help = "Exit codes: 0 done; 1 wrong usage or input; 2 finished, but below what was asked for (a threshold, a check of qualify); \
                   3 runs that do not count (framework errors) or no cluster; 70 a defect of breakage; 130 interrupted (Ctrl-C or SIGTERM; \
                   the fault is undone first)."
 )]

@@ -125,10 +125,10 @@ fn cheats() -> impl Iterator<Item = &'static str> {
 }
 
 /// How many runs qualifying the scenarios takes, for progress.
-pub fn runs_of(materials: &Materials, scenarios: &[Arc<Scenario>], depth: Depth) -> usize {
+pub fn runs_of(scenarios: &[Arc<Scenario>], depth: Depth) -> usize {
     let asked = scenarios
         .iter()
-        .filter(|scenario| waiting::for_what(scenario, &materials.fixtures).is_empty());
+        .filter(|scenario| waiting::for_what(scenario).is_empty());
     asked.count() * depth.probes().len()
 }
 
@@ -146,7 +146,7 @@ pub fn qualify(
 ) -> Result<Vec<Qualification>, QualifyError> {
     let waits: Vec<Vec<String>> = scenarios
         .iter()
-        .map(|scenario| waiting::for_what(scenario, &materials.fixtures))
+        .map(|scenario| waiting::for_what(scenario))
         .collect();
     let mut work: Vec<(usize, Probe)> = Vec::new();
     for (index, waits) in waits.iter().enumerate() {

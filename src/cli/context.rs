@@ -14,6 +14,9 @@ use crate::inject::journal::Place;
 /// What `--context` calls the cluster that is made inside the process.
 pub const EMBEDDED: &str = "embedded";
 
+/// Names a kubeconfig without the flag.
+const VARIABLE: &str = "BREAKAGE_KUBECONFIG";
+
 /// The cluster to run against.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Cluster")]
@@ -22,7 +25,7 @@ pub struct ContextArgs {
     #[arg(long, value_name = "NAME", default_value = EMBEDDED)]
     pub context: String,
     /// The kubeconfig that has the context [default: as kubectl, $KUBECONFIG or ~/.kube/config]
-    #[arg(long, value_name = "FILE", env = "BREAKAGE_KUBECONFIG")]
+    #[arg(long, value_name = "FILE", env = VARIABLE)]
     pub kubeconfig: Option<PathBuf>,
 }
 
@@ -30,9 +33,22 @@ impl ContextArgs {
     /// The context that is meant; nothing for the embedded cluster, whatever kubeconfig there is.
     pub fn chosen(&self) -> Result<Option<Chosen>, Failure> {
         if self.context == EMBEDDED {
+            // The variable may be set for other commands; a flag is meant for this one.
+            let of_variable = std::env::var_os(VARIABLE).map(PathBuf::from);
+            if self.kubeconfig.is_some() && self.kubeconfig != of_variable {
+                let wrong = anyhow::anyhow!(
+                    "--kubeconfig is given without --context: the embedded cluster needs none"
+                );
+                return Err(
+                    Failure::usage(wrong).hint("--context NAME names the cluster to run against")
+                );
+            }
             return Ok(None);
         }
-        find(&self.context, self.kubeconfig.as_deref()).map(Some)
+        // Kept with the run, so that a later command finds it from any folder.
+        let file = self.kubeconfig.as_deref().map(std::path::absolute);
+        let file = file.transpose().map_err(Failure::input)?;
+        find(&self.context, file.as_deref()).map(Some)
     }
 }
 

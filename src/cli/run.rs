@@ -95,7 +95,7 @@ pub struct Args {
     #[arg(long, value_name = "SCORE", allow_negative_numbers = true, value_parser = threshold)]
     pub fail_under: Option<f64>,
     /// A control run: call the agent although nothing is broken. What it then names or changes is a false alarm
-    #[arg(long, conflicts_with_all = ["dry_run", "learn"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "learn", "fail_under"])]
     pub healthy: bool,
     /// Show what would be changed and how it would be undone; change nothing
     #[arg(long, conflicts_with_all = ["reps", "jobs", "learn", "fail_under"])]
@@ -230,7 +230,10 @@ fn refuse_unavailable(scenario: &Scenario) -> Result<(), Failure> {
     .hint("breakage scenario list shows which scenarios run"))
 }
 
-fn refuse_unknown_fixture(fixtures: &Fixtures, scenario: &Scenario) -> Result<(), Failure> {
+pub(in crate::cli) fn refuse_unknown_fixture(
+    fixtures: &Fixtures,
+    scenario: &Scenario,
+) -> Result<(), Failure> {
     let known: Vec<String> = fixture::known()
         .map(|(id, _)| id.to_string())
         .chain(fixtures.overrides().map(ToString::to_string))

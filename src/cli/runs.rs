@@ -114,7 +114,10 @@ fn list(
             .output
             .print("No runs yet. Start with: breakage run secret-missing-key-advocate");
     }
-    let mut table = Output::table_keeping(&["run", "agent", "state", "rubric", "total"], &[0, 2]);
+    let mut table = Output::table_keeping(
+        &["run", "agent", "state", "rubric", "total", "qualified"],
+        &[0, 2],
+    );
     let mut unscorable = 0;
     for (record, score) in &rows {
         let (state, code, _) = state_of(&record.state);
@@ -127,6 +130,7 @@ fn list(
             score
                 .as_ref()
                 .map_or("-".to_owned(), |score| score.total.to_string()),
+            (if record.qualified { "yes" } else { "no" }).to_owned(),
         ]);
         let counts = matches!(record.state, RunState::Scored | RunState::Timeout);
         unscorable += usize::from(counts && score.is_none());
@@ -152,6 +156,8 @@ fn row(record: &Record, score: &Option<Score>) -> serde_json::Value {
         "rubric": record.rubric,
         "state": state,
         "state_code": code,
+        "qualified": record.qualified,
+        "healthy": record.healthy,
         "total": score.as_ref().map(|score| score.total.as_f64()),
         "ran_at": record.ran_at,
     })

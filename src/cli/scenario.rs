@@ -46,8 +46,7 @@ pub enum ScenarioCommand {
     /// Example:  breakage scenario validate scenarios/anchor/*.yaml
     #[command(verbatim_doc_comment)]
     Validate(ValidateArgs),
-    /// Prove scenarios on the embedded cluster: the fault bites and lasts, its repair counts, cheating does not pay,
-    /// nothing gives it away
+    /// Prove scenarios: the fault bites and lasts, its repair counts, cheating does not pay
     ///
     /// Exit code 2 when a check misses. The result is kept in the workspace: runs of a qualified scenario say so.
     ///

@@ -50,7 +50,7 @@ pub async fn apply(
     ] {
         let mut created = false;
         if wave == Wave::Limits && fixture.objects.iter().any(is_limit) {
-            workloads_at_rest(client, REST_DEADLINE).await?;
+            workloads_at_rest(client, REST_DEADLINE, &fixture.namespaces).await?;
         }
         for object in &fixture.objects {
             if Wave::of(object) == wave {
@@ -58,7 +58,7 @@ pub async fn apply(
             }
         }
         if created && matches!(wave, Wave::StatefulSets | Wave::Workloads) {
-            workloads_at_rest(client, REST_DEADLINE).await?;
+            workloads_at_rest(client, REST_DEADLINE, &fixture.namespaces).await?;
         }
     }
     Ok(())
@@ -79,7 +79,7 @@ pub async fn to_reference(
     }
     restore_namespaces(client, fixture, reference, &live).await?;
     apply(client, fixture, owned).await?;
-    at_rest(client, REST_DEADLINE).await
+    at_rest(client, REST_DEADLINE, &fixture.namespaces).await
 }
 
 /// Makes a fixture stand in a cluster that may hold what earlier runs left, and answers the state at rest. With a
@@ -91,6 +91,10 @@ pub async fn make_stand(
     reference: Option<&ClusterState>,
 ) -> Result<ClusterState, ClusterError> {
     owned.settle(client).await?;
+    // Before anything is taken away: a namespace that is somebody else's refuses the whole.
+    for name in &fixture.namespaces {
+        stands(client, name, owned).await?;
+    }
     let others: BTreeSet<String> = owned
         .names()
         .into_iter()
@@ -99,7 +103,7 @@ pub async fn make_stand(
     remove_namespaces(client, owned, &others).await?;
     let Some(reference) = reference else {
         apply(client, fixture, owned).await?;
-        return at_rest(client, REST_DEADLINE).await;
+        return at_rest(client, REST_DEADLINE, &fixture.namespaces).await;
     };
     let wanted = reference.within(&fixture.namespaces);
     let live = state::read(client).await?.within(&fixture.namespaces);
@@ -111,7 +115,7 @@ pub async fn make_stand(
         for name in &fixture.namespaces {
             stands(client, name, owned).await?;
         }
-        at_rest(client, REST_DEADLINE).await?
+        at_rest(client, REST_DEADLINE, &fixture.namespaces).await?
     } else {
         to_reference(client, fixture, owned, reference).await?
     };
@@ -164,17 +168,20 @@ pub async fn remove_all(client: &kube::Client, owned: &mut Owned) -> Result<(), 
     }
 }
 
-/// Waits until every workload outside the system namespaces is at rest; answers the whole state then.
+/// Waits until every workload of some namespaces is at rest; answers the whole state then. What other people's
+/// workloads are waiting for is not ours to wait for.
 pub async fn at_rest(
     client: &kube::Client,
     within: Duration,
+    namespaces: &BTreeSet<String>,
 ) -> Result<ClusterState, ClusterError> {
     let deadline = Instant::now() + within;
     loop {
-        workloads_at_rest(client, deadline.saturating_duration_since(Instant::now())).await?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        workloads_at_rest(client, left, namespaces).await?;
         let state = state::read(client).await?;
         // Something may have moved between the two readings.
-        let moving = state.unsettled();
+        let moving = state.within(namespaces).unsettled();
         if moving.is_empty() {
             return Ok(state);
         }
@@ -186,10 +193,15 @@ pub async fn at_rest(
 }
 
 /// The wait without the whole state, for what comes before.
-async fn workloads_at_rest(client: &kube::Client, within: Duration) -> Result<(), ClusterError> {
+async fn workloads_at_rest(
+    client: &kube::Client,
+    within: Duration,
+    namespaces: &BTreeSet<String>,
+) -> Result<(), ClusterError> {
     let deadline = Instant::now() + within;
     loop {
-        let moving = state::read_workloads(client).await?.unsettled();
+        let workloads = state::read_workloads(client).await?;
+        let moving = workloads.within(namespaces).unsettled();
         if moving.is_empty() {
             return Ok(());
         }
@@ -426,3 +438,6 @@ async fn create_if_absent(client: &kube::Client, object: &Value) -> Result<bool,
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,7 +59,7 @@ async fn watched(
         .await
         .map_err(text)?;
     target.grow_older(MIN_AGE);
-    reset::at_rest(&client, reset::REST_DEADLINE)
+    reset::at_rest(&client, reset::REST_DEADLINE, &fixture.namespaces)
         .await
         .map_err(text)?;
     match inject::plan(&client, &scenario.injector, &target.now_text()).await {

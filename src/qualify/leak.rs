@@ -62,6 +62,8 @@ pub const PHRASES: &[(&str, &str)] = &[
 /// Texts of Kubernetes itself that hold such a word, each with the word and the reason; a hit inside of one is none.
 pub const ORDINARY: &[(&str, &str, &str)] = &[];
 
+/// Shorter ids are words by chance (`a`, `db`) and tell nothing.
+const MIN_ID: usize = 3;
 /// Letters shown before and behind a hit.
 const CONTEXT: usize = 24;
 /// Findings that are kept; further ones tell nothing new.
@@ -81,6 +83,7 @@ pub fn lint(reading: &Reading, scenario: &Scenario, vocabulary: &Vocabulary) -> 
     let mut ids: Vec<String> = vec![scenario.id.to_string()];
     ids.extend(vocabulary.categories.iter().map(|c| c.id.to_string()));
     ids.extend(vocabulary.mechanisms.iter().map(|m| m.id.to_string()));
+    ids.retain(|id| id.len() >= MIN_ID);
     let phrases = PHRASES.iter().map(|(phrase, _)| (*phrase).to_owned());
     let needles: Vec<String> = ids.into_iter().chain(phrases).collect();
     let mut found = Vec::new();
@@ -89,9 +92,7 @@ pub fn lint(reading: &Reading, scenario: &Scenario, vocabulary: &Vocabulary) -> 
         let mut hits: Vec<(String, usize)> = needles
             .iter()
             .filter_map(|needle| {
-                lower
-                    .find(&needle.to_ascii_lowercase())
-                    .map(|at| (needle.clone(), at))
+                whole(&lower, &needle.to_ascii_lowercase()).map(|at| (needle.clone(), at))
             })
             .collect();
         hits.extend(told_words(&item.text));
@@ -106,6 +107,17 @@ pub fn lint(reading: &Reading, scenario: &Scenario, vocabulary: &Vocabulary) -> 
         }
     }
     found
+}
+
+/// Where a phrase stands in a text, not as a piece of a longer word or of a uid.
+fn whole(text: &str, phrase: &str) -> Option<usize> {
+    let is_part = |c: char| c.is_ascii_alphanumeric();
+    let inner_end = phrase.ends_with(is_part);
+    text.match_indices(phrase).map(|(at, _)| at).find(|at| {
+        let before = text[..*at].chars().next_back();
+        let after = text[at + phrase.len()..].chars().next();
+        !before.is_some_and(is_part) && !(inner_end && after.is_some_and(is_part))
+    })
 }
 
 /// Tell-tale words of a text with the place of their first letter, each word once.
@@ -173,6 +185,15 @@ mod tests {
 
     fn told(text: &str) -> Vec<String> {
         told_words(text).into_iter().map(|(word, _)| word).collect()
+    }
+
+    #[test]
+    fn ids_are_no_pieces_of_uids_or_of_longer_words() {
+        assert_eq!(whole("uid 3f91b7562c04", "c04"), None);
+        assert_eq!(whole("uid c045", "c04"), None);
+        assert_eq!(whole("image x-c04-y", "c04"), Some(8));
+        assert_eq!(whole("2c04 c04", "c04"), Some(5));
+        assert_eq!(whole("no-such-tag", "no-such-"), Some(0));
     }
 
     #[test]

@@ -2,22 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::fixture::Fixtures;
 use crate::detect::expression::Needs;
 use crate::scenario::model::Scenario;
 
 /// Capabilities that are missing, sorted; empty when the scenario can be run.
-pub fn for_what(scenario: &Scenario, fixtures: &Fixtures) -> Vec<String> {
+pub fn for_what(scenario: &Scenario) -> Vec<String> {
     if !scenario.needs.is_empty() {
         // Said by the loader; what else is missing follows from it.
         return scenario.needs.clone();
     }
     let mut missing = BTreeSet::new();
-    for id in &scenario.fixture {
-        if fixtures.load(std::slice::from_ref(id)).is_err() {
-            missing.insert(format!("fixture {id}"));
-        }
-    }
     let detector = &scenario.detector;
     let unanswerable = detector
         .fixed_when

@@ -33,7 +33,7 @@ impl Run<'_> {
             let extra = self.order.seed.child("age", 0).0 % spread_ms;
             self.target
                 .grow_older(MIN_AGE + Duration::from_millis(extra));
-            reset::at_rest(&self.client, reset::REST_DEADLINE)
+            reset::at_rest(&self.client, reset::REST_DEADLINE, &fixture.namespaces)
                 .await
                 .map_err(|error| not_proven(&error))?
         };

@@ -109,9 +109,13 @@ fn evicted_pods_are_made_anew_and_the_undo_says_that_it_cannot_take_them_back() 
         assert_eq!(undone.kept.len(), 2);
         assert!(undone.kept[0].contains("cannot be taken back; ReplicaSet prod-advocate/"));
         tokio::time::sleep(Duration::from_secs(30)).await;
-        let after = reset::at_rest(&stage.client, reset::REST_DEADLINE)
-            .await
-            .unwrap();
+        let after = reset::at_rest(
+            &stage.client,
+            reset::REST_DEADLINE,
+            &stage.fixture.namespaces,
+        )
+        .await
+        .unwrap();
         assert_eq!(before.hash(), after.hash());
         let left = api_pods(&stage).await;
         assert!(names(&plan).iter().all(|name| !left.contains(name)));
@@ -287,9 +291,13 @@ fn a_server_that_asks_for_an_hour_is_not_waited_for() {
 fn under_a_quota_below_present_use_pods_stay_missing_and_the_reset_still_proves_the_state() {
     paused(async {
         let mut stage = Stage::of("advocate-quota").await;
-        let reference = reset::at_rest(&stage.client, reset::REST_DEADLINE)
-            .await
-            .unwrap();
+        let reference = reset::at_rest(
+            &stage.client,
+            reset::REST_DEADLINE,
+            &stage.fixture.namespaces,
+        )
+        .await
+        .unwrap();
         stage.inject(&api(50)).await;
         tokio::time::sleep(Duration::from_secs(600)).await;
         let deployment = stage.get("Deployment", "advocate-api").await.unwrap();

@@ -19,6 +19,11 @@ const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// Refuses a file that [`write`] would not write over.
 pub(super) fn check(file: &Path) -> Result<(), Failure> {
+    check_for(file, None)
+}
+
+/// As [`check`], for a server that already holds the address `ours`: whoever served there before is gone.
+fn check_for(file: &Path, ours: Option<&str>) -> Result<(), Failure> {
     let refuse = |why: &str| {
         Err(
             Failure::input(anyhow!("{} {why}; it stays as it is", file.display()))
@@ -38,7 +43,7 @@ pub(super) fn check(file: &Path) -> Result<(), Failure> {
     let Some(server) = server_of_ours(file) else {
         return refuse("is not a kubeconfig that `breakage cluster serve` wrote");
     };
-    if answers(&server) {
+    if ours != Some(server.as_str()) && answers(&server) {
         return refuse(&format!("belongs to the server at {server}, which is up"));
     }
     Ok(())
@@ -63,7 +68,7 @@ fn answers(server: &str) -> bool {
 
 /// Writes the kubeconfig with mode 0600, whole or not at all; answers its absolute path.
 pub(super) fn write(file: &Path, server: &str, pace: Pace) -> Result<PathBuf, Failure> {
-    check(file)?;
+    check_for(file, Some(server))?;
     let failed = |error: std::io::Error| {
         Failure::input(
             anyhow::Error::new(error).context(format!("{} cannot be written", file.display())),
@@ -158,5 +163,7 @@ mod tests {
         write(&file, &server, Pace::Real).unwrap();
         let failure = check(&file).unwrap_err();
         assert!(failure.source.to_string().contains(&server));
+        // Whoever holds the address now is its server: the one before is gone.
+        write(&file, &server, fast()).unwrap();
     }
 }

@@ -23,6 +23,8 @@ use crate::embedded::serve::{self, Limits, ServeError};
 use crate::embedded::time::Time;
 use crate::ids::{FixtureId, Seed};
 
+/// Seeds drawn lie below it, so that people can type them.
+const SEEDS: u64 = 1_000_000_000_000;
 /// How old a fixture looks when the server is ready.
 const FIXTURE_AGE: Duration = Duration::from_secs(2 * 86_400);
 
@@ -49,14 +51,10 @@ pub struct Args {
     #[arg(long, value_name = "FACTOR", num_args = 0..=1, require_equals = true,
           default_missing_value = DEFAULT_FACTOR_TEXT, value_parser = factor)]
     fast: Option<Pace>,
-    /// Everything random in the cluster derives from it
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true
-    )]
-    seed: u64,
+    /// Everything random in the cluster derives from it, its identity too: `run` takes two servers of one seed for the
+    /// same cluster [default: another one for each server]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    seed: Option<u64>,
     /// Put a fixture into the cluster first; may be given several times
     /// (`breakage run --context` brings its scenario's own: leave it out for that)
     #[arg(long, value_name = "ID")]
@@ -67,7 +65,7 @@ pub struct Args {
     /// Listen also on an address that other machines reach: whoever reaches it may do anything with the cluster
     #[arg(long)]
     allow_remote: bool,
-    /// Print the ready line as one JSON object: {url, kubeconfig, context, fast}
+    /// Print the ready line as one JSON object: {url, kubeconfig, context, fast, seed}
     #[arg(long)]
     json: bool,
 }
@@ -97,17 +95,20 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     let now = Time::from_micros(i64::try_from(wall.as_micros()).unwrap_or(i64::MAX));
-    clock::block_on_after_leap(
-        pace,
-        populated(Seed(args.seed), now, fixture),
-        |cluster| async {
-            let cluster = cluster.map_err(Failure::cluster)?;
-            serve_until_asked_to_end(context, args, &file, pace, cluster).await
-        },
-    )
+    let seed = args.seed.unwrap_or_else(|| of_its_own(wall));
+    clock::block_on_after_leap(pace, populated(Seed(seed), now, fixture), |cluster| async {
+        let cluster = cluster.map_err(Failure::cluster)?;
+        serve_until_asked_to_end(context, args, &file, (pace, seed), cluster).await
+    })
     .map_err(|error| {
         Failure::input(anyhow::Error::new(error).context("no runtime can be started"))
     })?
+}
+
+/// A seed that no other server of this machine has: clusters are told apart by uids, and those derive from it.
+fn of_its_own(wall: Duration) -> u64 {
+    let nanos = u64::try_from(wall.as_nanos() % u128::from(u64::MAX)).unwrap_or_default();
+    Seed(nanos).child("server", u64::from(std::process::id())).0 % SEEDS
 }
 
 fn fixture(workspace: &Workspace, ids: &[String]) -> Result<Option<Fixture>, Failure> {
@@ -141,7 +142,7 @@ async fn populated(
     if let Some(fixture) = fixture {
         let client = cluster.client("default");
         reset::apply(&client, &fixture, &mut Owned::default()).await?;
-        reset::at_rest(&client, reset::REST_DEADLINE).await?;
+        reset::at_rest(&client, reset::REST_DEADLINE, &fixture.namespaces).await?;
         cluster.grow_older(now.since(cluster.now()));
     }
     Ok(cluster)
@@ -151,7 +152,7 @@ async fn serve_until_asked_to_end(
     context: &Context,
     args: &Args,
     file: &std::path::Path,
-    pace: Pace,
+    (pace, seed): (Pace, u64),
     cluster: Cluster,
 ) -> Result<ExitCode, Failure> {
     let mut signals = Signals::new().map_err(|error| {
@@ -163,7 +164,7 @@ async fn serve_until_asked_to_end(
     let address = listener.local_addr().map_err(Failure::input)?;
     let url = format!("http://{address}");
     let path = kubeconfig::write(file, &url, pace)?;
-    ready(context, args, &url, &path, pace)?;
+    ready(context, args, &url, &path, (pace, seed))?;
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let serving = serve::serve(
         cluster.router(),
@@ -201,7 +202,7 @@ fn ready(
     args: &Args,
     url: &str,
     path: &std::path::Path,
-    pace: Pace,
+    (pace, seed): (Pace, u64),
 ) -> Result<(), Failure> {
     let fast = match pace {
         Pace::Real => None,
@@ -209,14 +210,14 @@ fn ready(
     };
     if args.json {
         return context.output.json_line(&json!({
-            "url": url, "kubeconfig": path, "context": CONTEXT, "fast": fast,
+            "url": url, "kubeconfig": path, "context": CONTEXT, "fast": fast, "seed": seed,
         }));
     }
     let faster = fast.map_or(String::new(), |factor| {
         format!(", {factor} times as fast as real time")
     });
     context.output.print(&format!(
-        "serving a cluster at {url}{faster}; kubeconfig {}",
+        "serving a cluster at {url}{faster}; seed {seed}; kubeconfig {}",
         path.display()
     ))?;
     context

@@ -50,11 +50,9 @@ pub(in crate::cli) fn of(scenario: &Scenario, finished: &Finished) -> String {
         Some(score) => text.push_str(&score_table(score)),
         None => {
             let (state, code, message) = state_of(&record.state);
-            text.push_str(&format!(
-                "{state} ({}): {}\nThe run does not count and has no score.",
-                code.unwrap_or("-"),
-                message.unwrap_or("-")
-            ));
+            let label = format!("{state} ({})", code.unwrap_or("-"));
+            text.push_str(&labelled(&[(&label, message.unwrap_or("-").to_owned())]));
+            text.push_str("\nThe run does not count and has no score.");
         }
     }
     text.push_str("\n\n");
@@ -108,18 +106,30 @@ fn broken(scenario: &Scenario) -> String {
     } else {
         format!(" (also {})", secondaries.join(", "))
     };
-    format!(
-        "broken   {what}\ncause    {}{also}\nalert    {}",
-        truth.primary_category, scenario.alert
-    )
+    labelled(&[
+        ("broken", what),
+        ("cause", format!("{}{also}", truth.primary_category)),
+        ("alert", scenario.alert.clone()),
+    ])
+}
+
+/// Labels with their texts, wrapped to the width of tables.
+fn labelled(lines: &[(&str, String)]) -> String {
+    let mut table = Output::table(&[]);
+    for (label, text) in lines {
+        table.add_row([(*label).to_owned(), text.clone()]);
+    }
+    Output::keep_whole(&mut table, &[0]);
+    table.to_string()
 }
 
 /// A control run: the alert is sent, and nothing is wrong.
 fn nothing_broken(scenario: &Scenario) -> String {
-    format!(
-        "broken   nothing: a control run, in which every claim and change is a false alarm\nalert    {}",
-        scenario.alert
-    )
+    let nothing = "nothing: a control run, in which every claim and change is a false alarm";
+    labelled(&[
+        ("broken", nothing.to_owned()),
+        ("alert", scenario.alert.clone()),
+    ])
 }
 
 fn stages(record: &Record) -> String {

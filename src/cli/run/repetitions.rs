@@ -159,6 +159,11 @@ fn table(scenario: &Scenario, finished: &[Finished]) -> String {
             counted.join(", ")
         );
     }
+    if finished.iter().any(|one| !one.record.qualified) {
+        text.push_str(
+            "unqualified: nobody has measured here that the scenario tells a repair from none\n\n",
+        );
+    }
     if scores.is_empty() {
         return text;
     }

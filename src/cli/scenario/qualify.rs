@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::cli::failure::{BELOW_THRESHOLD, Failure, INTERRUPTED};
 use crate::cli::output::Output;
+use crate::cli::run::refuse_unknown_fixture;
 use crate::cli::scenario::{open_fixtures, open_library, unusable};
 use crate::cli::{Context, interrupt};
 use crate::config::Workspace;
@@ -54,6 +55,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let (stop, interrupted) = watch::channel(false);
     let materials = Materials::new(&library, open_fixtures(context)?, interrupted)
         .map_err(Failure::internal)?;
+    for scenario in scenarios
+        .iter()
+        .filter(|scenario| scenario.needs.is_empty())
+    {
+        refuse_unknown_fixture(&materials.fixtures, scenario)?;
+    }
     let store = workspace.store().map_err(Failure::input)?;
     interrupt::listen(stop);
     let jobs = args
@@ -61,7 +68,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         .and_then(|jobs| NonZeroUsize::new(usize::from(jobs)))
         .or_else(|| std::thread::available_parallelism().ok())
         .unwrap_or(NonZeroUsize::MIN);
-    let runs = runs_of(&materials, &scenarios, Depth::Whole);
+    let runs = runs_of(&scenarios, Depth::Whole);
     let started = Instant::now();
     let bar = context
         .output
@@ -313,10 +320,13 @@ fn audit_table(audit: &Audit) -> String {
         .filter(|one| one.here_fixed_after_s.is_some())
         .count();
     let same = audit.compared.iter().filter(|one| one.agrees).count();
+    let mut head = Output::table(&[]);
+    head.add_row([format!(
+        "left alone for {} s; real: {}",
+        audit.watched_s, audit.source
+    )]);
     format!(
-        "left alone for {} s; real: {}\n\n{table}\n\n{heal} heal by themselves here; {same} of {} as on the real cluster",
-        audit.watched_s,
-        audit.source,
+        "{head}\n\n{table}\n\n{heal} heal by themselves here; {same} of {} as on the real cluster",
         audit.compared.len()
     )
 }
