@@ -214,7 +214,9 @@ impl Shop {
             let client = Target::embedded(Seed(1)).client();
             let mut owned = Owned::default();
             reset::apply(&client, &fixture, &mut owned).await.unwrap();
-            reset::at_rest(&client, reset::REST_DEADLINE).await.unwrap()
+            reset::at_rest(&client, reset::REST_DEADLINE, &fixture.namespaces)
+                .await
+                .unwrap()
         });
         Shop {
             library,

@@ -116,6 +116,11 @@ impl Bench {
     }
 }
 
+/// The namespaces of the advocate fixtures.
+pub fn namespaces() -> std::collections::BTreeSet<String> {
+    ["prod-advocate", "prod-billing"].map(str::to_owned).into()
+}
+
 /// A runtime whose clock jumps over every wait.
 pub fn paused() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()

@@ -23,7 +23,7 @@ use agent_breakage::run::recover::{Outcome, Recovery, recover};
 use agent_breakage::scenario::model::Scenario;
 use agent_breakage::store::Store;
 
-use crate::bench::{Bench, paused};
+use crate::bench::{Bench, namespaces, paused};
 
 /// Where the process dies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,7 +112,9 @@ fn every_moment_of_a_crash_is_restored_by_the_next_start() {
                 panic!("{crash:?}: {recovery:?}");
             };
             assert!(undone.kept.is_empty(), "{crash:?}: {undone:?}");
-            reset::at_rest(&client, reset::REST_DEADLINE).await.unwrap();
+            reset::at_rest(&client, reset::REST_DEADLINE, &namespaces())
+                .await
+                .unwrap();
             let after = state::read(&client).await.unwrap();
             assert_eq!(before.differences(&after), [], "{crash:?}");
             // Proven, so the secrets in the entry are gone; a further start finds nothing to do.

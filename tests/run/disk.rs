@@ -25,7 +25,7 @@ use agent_breakage::store::{Batch, Store};
 use proptest::prelude::*;
 use redb::StorageBackend;
 
-use crate::bench::{Bench, paused};
+use crate::bench::{Bench, namespaces, paused};
 
 /// Bytes in memory that can be told to fail.
 #[derive(Clone, Debug, Default)]
@@ -162,7 +162,7 @@ fn run_on_a_disk_that_fails(writes: Option<u64>, syncs: Option<u64>) -> Came {
         let target = Target::embedded(order.seed);
         let outcome = once(&setting, &order, rules.as_ref(), &target, &mut |_| ()).await;
         let client = target.client();
-        let rest = reset::at_rest(&client, reset::REST_DEADLINE).await;
+        let rest = reset::at_rest(&client, reset::REST_DEADLINE, &namespaces()).await;
         let standing = rest.is_ok().then_some(state::read(&client).await.unwrap());
         (outcome, standing.map(|state| state.hash()))
     });
