@@ -116,7 +116,7 @@ fn whole(text: &str, phrase: &str) -> Option<usize> {
     text.match_indices(phrase).map(|(at, _)| at).find(|at| {
         let before = text[..*at].chars().next_back();
         let after = text[at + phrase.len()..].chars().next();
-        !before.is_some_and(is_part) && !(inner_end && after.is_some_and(is_part))
+        !(before.is_some_and(is_part) || inner_end && after.is_some_and(is_part))
     })
 }
 
