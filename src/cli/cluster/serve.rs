@@ -45,7 +45,7 @@ pub struct Args {
     /// Address to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Let the cluster's time run FACTOR times as fast as the wall's, 2 to 1000
+    /// Let the cluster's time run FACTOR times as fast as the wall's, 1 to 1000
     /// [default without =FACTOR: 60]
     // `run` takes the pace from the kubeconfig; the ages that kubectl computes itself (describe) do not.
     #[arg(long, value_name = "FACTOR", num_args = 0..=1, require_equals = true,

@@ -15,7 +15,7 @@ use crate::inject::journal::Place;
 use crate::run::recover::{Outcome, Recovery, pending_places, recover};
 use crate::store::{Store, StoreError};
 
-/// Undo whatever runs that were cut off left in any cluster, and prove it
+/// Undo whatever cut-off runs of this workspace left in any cluster, and prove it
 ///
 /// Takes back faults field by field, makes the namespaces that breakage created equal to their fixture, reads the state
 /// back, gives every planned run its record and opens closed clusters again. It may be cut off itself and repeated.
