@@ -5,6 +5,7 @@
 
 pub mod eviction;
 pub mod fixture;
+pub mod image;
 pub mod images;
 pub mod kubeconfig;
 pub mod ownership;

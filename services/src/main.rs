@@ -1,0 +1,3 @@
+//! The services of a measured cluster, one program of several names.
+
+fn main() {}
