@@ -1,0 +1,58 @@
+//! The database: the Postgres protocol with one user, one password and one empty table.
+
+mod scram;
+mod session;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acme_services::database;
+use tokio::net::TcpListener;
+
+use crate::database::session::{Handlers, Server};
+use crate::line;
+use crate::stop::Stop;
+
+/// Serves until asked to stop.
+pub async fn run() -> ExitCode {
+    let process = std::process::id();
+    line::postgres(process, database::STARTING);
+    let Some(password) = crate::variable(database::PASSWORD) else {
+        line::postgres(
+            process,
+            &format!("FATAL:  {} is not set", database::PASSWORD),
+        );
+        return ExitCode::FAILURE;
+    };
+    let user = crate::variable(database::USER).unwrap_or(database::DEFAULT_USER.to_owned());
+    let name = crate::variable(database::DATABASE).unwrap_or(user.clone());
+    let port = crate::port(database::PORT);
+    let (mut stop, listener) = match (Stop::install(), TcpListener::bind(("0.0.0.0", port)).await) {
+        (Ok(stop), Ok(listener)) => (stop, listener),
+        (Err(error), _) | (_, Err(error)) => {
+            let text = format!("FATAL:  could not create any TCP/IP sockets: {error}");
+            line::postgres(process, &text);
+            return ExitCode::FAILURE;
+        }
+    };
+    let listening = database::LISTENING.replace("{port}", &port.to_string());
+    line::postgres(process, &listening);
+    let handlers = Arc::new(Handlers::new(Server::new(&user, &password, &name)));
+    line::postgres(process, database::READY);
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    // A client that goes away in the middle is its own business.
+                    tokio::spawn(pgwire::tokio::process_socket(stream, None, handlers.clone()));
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            },
+            () = stop.requested() => break,
+        }
+    }
+    line::postgres(process, database::STOPPING);
+    line::postgres(process, database::STOPPED);
+    ExitCode::SUCCESS
+}

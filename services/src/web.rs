@@ -1,0 +1,34 @@
+//! A web server with one page.
+
+use std::process::ExitCode;
+
+use acme_services::{STOPPING, web};
+use hyper::StatusCode;
+use tokio::net::TcpListener;
+
+use crate::stop::Stop;
+use crate::{http, line};
+
+/// Serves until asked to stop.
+pub async fn run() -> ExitCode {
+    let port = crate::port(web::PORT);
+    let (mut stop, listener) = match (Stop::install(), TcpListener::bind(("0.0.0.0", port)).await) {
+        (Ok(stop), Ok(listener)) => (stop, listener),
+        (Err(error), _) | (_, Err(error)) => {
+            line::json("error", "cannot listen", &[("err", &error.to_string())]);
+            return ExitCode::FAILURE;
+        }
+    };
+    line::json("info", web::LISTENING, &[("addr", &format!(":{port}"))]);
+    let page = |request: hyper::Request<hyper::body::Incoming>| async move {
+        match request.uri().path() {
+            web::ROOT => http::answer(StatusCode::OK, "text/plain", web::BODY),
+            _ => http::answer(StatusCode::NOT_FOUND, "text/plain", "not found\n"),
+        }
+    };
+    http::serve(listener, &mut stop, page, || {
+        line::json("info", STOPPING, &[]);
+    })
+    .await;
+    ExitCode::SUCCESS
+}
