@@ -7,6 +7,7 @@ pub mod eviction;
 pub mod fixture;
 pub mod image;
 pub mod images;
+pub mod known;
 pub mod kubeconfig;
 pub mod ownership;
 pub mod remote;

@@ -23,17 +23,17 @@ use crate::ids::{EmbedderId, PostmortemId, RunId};
 use crate::record::Record;
 use crate::store::error::read_failed;
 use crate::store::tables::{
-    CREATING, JOURNAL, OWNERSHIP, PLANNED, POSTMORTEMS, QUALIFICATIONS, QUARANTINE, RECORDS,
-    REFERENCES, RUNS, STANDING, TextTable, VECTORS,
+    CLUSTERS, CREATING, JOURNAL, OWNERSHIP, PLANNED, POSTMORTEMS, QUALIFICATIONS, QUARANTINE,
+    RECORDS, REFERENCES, RUNS, STANDING, TextTable, VECTORS,
 };
 
 /// The file's name inside a workspace.
 pub const STORE_FILE: &str = "breakage.redb";
 
 /// The format that this build writes and reads; raised when a table, key or encoding changes.
-pub const STORE_FORMAT: u32 = 2;
+pub const STORE_FORMAT: u32 = 3;
 
-/// The oldest format that this build takes over: format 1 lacks tables and is otherwise the same.
+/// The oldest format that this build takes over: older ones lack tables and are otherwise the same.
 pub const OLDEST_FORMAT: u32 = 1;
 
 /// An open store. One process owns it; threads share it by reference.
@@ -216,6 +216,36 @@ impl Store {
         self.text(STANDING, "standing", cluster)?
             .map(|text| self.decode("standing", cluster, &text))
             .transpose()
+    }
+
+    /// Notes that a person agreed to the use of a cluster, with what is known of it.
+    pub fn put_cluster<T: Serialize>(&self, cluster: &str, known: &T) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        batch.put_cluster(cluster, known)?;
+        self.write(&batch).map(drop)
+    }
+
+    /// What is known of a cluster that a person agreed to use.
+    pub fn cluster<T: DeserializeOwned>(&self, cluster: &str) -> Result<Option<T>, StoreError> {
+        self.text(CLUSTERS, "clusters", cluster)?
+            .map(|text| self.decode("clusters", cluster, &text))
+            .transpose()
+    }
+
+    /// Every cluster that a person agreed to use, by uid.
+    pub fn clusters<T: DeserializeOwned>(&self) -> Result<Vec<(String, T)>, StoreError> {
+        self.texts(CLUSTERS, "clusters")?
+            .into_iter()
+            .map(|(uid, text)| {
+                self.decode("clusters", &uid, &text)
+                    .map(|known| (uid, known))
+            })
+            .collect()
+    }
+
+    /// Forgets a cluster: it is asked about again. False when it was not known.
+    pub fn forget_cluster(&self, cluster: &str) -> Result<bool, StoreError> {
+        self.erase(CLUSTERS, "clusters", cluster)
     }
 
     /// Closes a cluster to further runs.

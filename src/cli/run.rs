@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::agent::Agent;
 use crate::agent::choice::Choice;
-use crate::cli::context::ContextArgs;
+use crate::cli::context::{Asked, ContextArgs, agree};
 use crate::cli::failure::{BELOW_THRESHOLD, Failure, INTERRUPTED, INVALID_RUNS};
 use crate::cli::scenario::open_library;
 use crate::cli::{Context, interrupt, recovery};
@@ -187,6 +187,13 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         return dry_run::run(context, args, &fixtures, &scenario, chosen);
     }
     let store = Arc::new(workspace.store().map_err(Failure::input)?);
+    if let Some(chosen) = &chosen {
+        let asked = Asked {
+            command: "breakage run",
+            yes: args.place.yes,
+        };
+        agree(context, chosen, &store, &asked)?;
+    }
     let (stop, interrupted) = watch::channel(false);
     match &chosen {
         Some(chosen) => interrupt::listen_leaving(stop, lasting::left(context, chosen)),

@@ -63,6 +63,8 @@ pub struct Chosen {
     pub config: kube::Config,
     /// How fast the cluster's clock runs.
     pub pace: Pace,
+    /// Whether the kubeconfig says that `breakage cluster serve` made the cluster: then nobody else has anything in it.
+    pub served: bool,
 }
 
 impl Chosen {
@@ -93,7 +95,7 @@ impl Chosen {
                 },
             });
         }
-        let pace = pace(&merged, context).map_err(|source| KubeconfigProblem::Pace {
+        let clock = clock_of(&merged, context).map_err(|source| KubeconfigProblem::Pace {
             context: context.to_owned(),
             files: files.clone(),
             source,
@@ -117,7 +119,8 @@ impl Chosen {
             context: context.to_owned(),
             kubeconfig: file.map(Path::to_owned),
             config,
-            pace,
+            pace: clock.unwrap_or_default(),
+            served: clock.is_some(),
         })
     }
 }
@@ -179,14 +182,14 @@ fn cluster_of<'a>(config: &'a Kubeconfig, context: &str) -> Option<&'a kube::con
     cluster.cluster.as_ref()
 }
 
-/// What the cluster's entry says of its clock; real time without a word.
-fn pace(config: &Kubeconfig, context: &str) -> Result<Pace, PaceError> {
+/// What the cluster's entry says of its clock, which only our own server tells.
+fn clock_of(config: &Kubeconfig, context: &str) -> Result<Option<Pace>, PaceError> {
     let extension = cluster_of(config, context)
         .and_then(|cluster| cluster.extensions.as_ref())
         .and_then(|all| all.iter().find(|named| named.name == EXTENSION_NAME));
-    extension.map_or(Ok(Pace::Real), |named| {
-        Pace::from_extension(&named.extension)
-    })
+    extension
+        .map(|named| Pace::from_extension(&named.extension))
+        .transpose()
 }
 
 /// A proxy that only the environment names is for the world outside and for TLS, as curl and kubectl take it.

@@ -7,8 +7,8 @@ use crate::ids::{EmbedderId, PostmortemId};
 use crate::record::Record;
 use crate::store::error::{StoreError, write_failed};
 use crate::store::tables::{
-    CREATING, JOURNAL, OWNERSHIP, PLANNED, POSTMORTEMS, QUALIFICATIONS, QUARANTINE, RECORDS,
-    REFERENCES, RUNS, STANDING, TextTable, VECTORS, bytes,
+    CLUSTERS, CREATING, JOURNAL, OWNERSHIP, PLANNED, POSTMORTEMS, QUALIFICATIONS, QUARANTINE,
+    RECORDS, REFERENCES, RUNS, STANDING, TextTable, VECTORS, bytes,
 };
 
 /// What became of a record that was given to the store.
@@ -124,6 +124,16 @@ impl Batch {
 
     pub fn erase_standing(&mut self, cluster: &str) {
         self.erase_text(STANDING, "standing", cluster);
+    }
+
+    pub fn put_cluster<T: Serialize>(
+        &mut self,
+        cluster: &str,
+        known: &T,
+    ) -> Result<(), StoreError> {
+        let text = encode(&format!("cluster {cluster}"), known)?;
+        self.text(CLUSTERS, "clusters", cluster, text);
+        Ok(())
     }
 
     pub fn own(&mut self, uid: &str, owner: &str) {

@@ -19,7 +19,8 @@ use redb::{
 use crate::store::batch::begin_write;
 use crate::store::error::{StoreError, read_failed, write_failed};
 use crate::store::tables::{
-    FIRST_TEXT_TABLES, KIND, LATER_TEXT_TABLES, META, RECORDS, RUNS, VECTORS,
+    FIRST_TEXT_TABLES, KIND, META, RECORDS, RUNS, SECOND_TEXT_TABLES, THIRD_TEXT_TABLES, TextTable,
+    VECTORS,
 };
 use crate::store::{OLDEST_FORMAT, STORE_FORMAT};
 
@@ -207,7 +208,7 @@ fn initialise(database: &Database) -> Result<(), StoreError> {
             meta.insert(key, value)
                 .map_err(|e| write_failed("meta", e))?;
         }
-        for table in FIRST_TEXT_TABLES.iter().chain(LATER_TEXT_TABLES) {
+        for table in FIRST_TEXT_TABLES.iter().chain(later_text_tables()) {
             txn.open_table(*table)
                 .map_err(|e| write_failed("a table", e))?;
         }
@@ -220,11 +221,15 @@ fn initialise(database: &Database) -> Result<(), StoreError> {
     txn.commit().map_err(|e| write_failed("a commit", e))
 }
 
+fn later_text_tables() -> impl Iterator<Item = &'static TextTable> {
+    SECOND_TEXT_TABLES.iter().chain(THIRD_TEXT_TABLES)
+}
+
 /// Gives an older file the tables that came later. What it holds keeps its meaning.
 fn raise_format(database: &Database) -> Result<(), StoreError> {
     let txn = begin_write(database)?;
     {
-        for table in LATER_TEXT_TABLES {
+        for table in later_text_tables() {
             txn.open_table(*table)
                 .map_err(|e| write_failed("a table", e))?;
         }

@@ -35,11 +35,16 @@ pub(super) const REFERENCES: TextTable = TableDefinition::new("references");
 /// Which fixture stands, or is being made to stand, JSON by cluster uid.
 pub(super) const STANDING: TextTable = TableDefinition::new("standing");
 
+/// Clusters that a person agreed to use, JSON by cluster uid.
+pub(super) const CLUSTERS: TextTable = TableDefinition::new("clusters");
+
 /// Tables of texts that every file has.
 pub(super) const FIRST_TEXT_TABLES: &[TextTable] =
     &[POSTMORTEMS, JOURNAL, OWNERSHIP, QUARANTINE, QUALIFICATIONS];
 /// Tables of texts that came with format 2.
-pub(super) const LATER_TEXT_TABLES: &[TextTable] = &[PLANNED, CREATING, REFERENCES, STANDING];
+pub(super) const SECOND_TEXT_TABLES: &[TextTable] = &[PLANNED, CREATING, REFERENCES, STANDING];
+/// Tables of texts that came with format 3.
+pub(super) const THIRD_TEXT_TABLES: &[TextTable] = &[CLUSTERS];
 
 /// What `meta` says under `kind`, so that another program's file of the same library is told apart.
 pub(super) const KIND: &str = "agent-breakage workspace";

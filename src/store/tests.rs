@@ -230,32 +230,41 @@ fn another_format_is_named() {
         .unwrap();
     txn.commit().unwrap();
     drop(store);
-    assert!(refusal(&path).contains("has format 99, this breakage knows 2"));
+    assert!(refusal(&path).contains("has format 99, this breakage knows 3"));
 }
 
 #[test]
-fn a_file_of_format_one_is_taken_over_with_what_it_holds() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(STORE_FILE);
-    let store = Store::open_or_create(&path).unwrap();
-    store.put_record(&record("a", "t")).unwrap();
-    let txn = batch::begin_write(database(&store)).unwrap();
-    txn.open_table(tables::META)
-        .unwrap()
-        .insert("format", "1")
-        .unwrap();
-    for table in tables::LATER_TEXT_TABLES {
-        assert!(txn.delete_table(*table).unwrap());
+fn a_file_of_an_older_format_is_taken_over_with_what_it_holds() {
+    let second = tables::SECOND_TEXT_TABLES;
+    let third = tables::THIRD_TEXT_TABLES;
+    for (format, lacking) in [("1", [second, third].concat()), ("2", third.to_vec())] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(STORE_FILE);
+        let store = Store::open_or_create(&path).unwrap();
+        store.put_record(&record("a", "t")).unwrap();
+        let txn = batch::begin_write(database(&store)).unwrap();
+        txn.open_table(tables::META)
+            .unwrap()
+            .insert("format", format)
+            .unwrap();
+        for table in lacking {
+            assert!(txn.delete_table(table).unwrap());
+        }
+        txn.commit().unwrap();
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.records().unwrap().len(), 1);
+        assert!(store.planned::<Value>().unwrap().is_empty());
+        assert!(store.clusters::<Value>().unwrap().is_empty());
+        store.put_planned("p", &1).unwrap();
+        store.put_cluster("uid", &2).unwrap();
+        drop(store);
+        let again = Store::open(&path).unwrap();
+        assert_eq!(again.planned::<u8>().unwrap(), [("p".to_owned(), 1)]);
+        assert_eq!(again.cluster::<u8>("uid").unwrap(), Some(2));
+        assert!(again.forget_cluster("uid").unwrap());
+        assert_eq!(again.cluster::<u8>("uid").unwrap(), None);
     }
-    txn.commit().unwrap();
-    drop(store);
-    let store = Store::open(&path).unwrap();
-    assert_eq!(store.records().unwrap().len(), 1);
-    assert!(store.planned::<Value>().unwrap().is_empty());
-    store.put_planned("p", &1).unwrap();
-    drop(store);
-    let again = Store::open(&path).unwrap();
-    assert_eq!(again.planned::<u8>().unwrap(), [("p".to_owned(), 1)]);
 }
 
 #[test]

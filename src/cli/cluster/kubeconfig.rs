@@ -87,10 +87,9 @@ pub(super) fn write(file: &Path, server: &str, pace: Pace) -> Result<PathBuf, Fa
 
 /// JSON, which is YAML too. The server asks for no credentials, so the user has none.
 fn content(server: &str, pace: Pace) -> Value {
-    let mut cluster = json!({ "server": server });
-    if let Some(extension) = pace.to_extension() {
-        cluster["extensions"] = json!([{ "name": EXTENSION_NAME, "extension": extension }]);
-    }
+    // At real pace too: it also tells that nobody else has anything in the cluster.
+    let extension = json!({ "name": EXTENSION_NAME, "extension": pace.to_extension() });
+    let cluster = json!({ "server": server, "extensions": [extension] });
     json!({
         "apiVersion": "v1", "kind": "Config",
         "clusters": [{"name": CONTEXT, "cluster": cluster}],

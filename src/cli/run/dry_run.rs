@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::cli::Context;
-use crate::cli::context::connect;
+use crate::cli::context::{Purpose, connect};
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::run::Args;
@@ -29,7 +29,7 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     let plan = match chosen {
         Some(chosen) => clock::block_on(chosen.pace, async {
-            let target = connect(context, chosen).await?;
+            let target = connect(context, chosen, Purpose::LookOrRestore).await?;
             planned(&target, scenario).await
         })
         .map_err(Failure::internal)??,

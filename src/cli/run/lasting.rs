@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::agent::choice::Choice;
-use crate::cli::context::{connect, restore_command};
+use crate::cli::context::{Purpose, connect, restore_command};
 use crate::cli::failure::Failure;
 use crate::cli::run::{Args, ended, plan, repetitions};
 use crate::cli::{Context, recovery};
@@ -40,7 +40,7 @@ pub(super) fn run(
     chosen: Chosen,
 ) -> Result<ExitCode, Failure> {
     clock::block_on(chosen.pace, async {
-        let target = connect(context, chosen).await?;
+        let target = connect(context, chosen, Purpose::Use(&setting.store)).await?;
         make_ready(context, setting, &target).await?;
         let make = || agent.make();
         let plan = plan(args, setting, &scenario, target.facts(), &make)?;

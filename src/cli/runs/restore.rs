@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::cli::context::{connect, find, restore_command};
+use crate::cli::context::{Purpose, connect, find, restore_command};
 use crate::cli::failure::{Failure, INVALID_RUNS};
 use crate::cli::{Context, recovery};
 use crate::clock::{self, Pace};
@@ -102,7 +102,7 @@ fn visit(context: &Context, store: &Arc<Store>, place: &Place) -> Result<Recover
     let name = place.context.as_deref().unwrap_or_default();
     let chosen = find(name, place.kubeconfig.as_deref().map(Path::new))?;
     clock::block_on(chosen.pace, async {
-        let target = connect(context, chosen).await?;
+        let target = connect(context, chosen, Purpose::LookOrRestore).await?;
         let mut recovery = recover(store, Some(&target))
             .await
             .map_err(Failure::input)?;

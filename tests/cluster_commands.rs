@@ -1,0 +1,11 @@
+//! What a person types to prepare and examine a cluster, against `breakage cluster serve` in a process of its own.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set its stage has failed"
+)]
+
+#[path = "cluster_commands/consent.rs"]
+mod consent;
+#[path = "cluster_commands/served.rs"]
+mod served;
