@@ -14,6 +14,7 @@ pub mod remote;
 pub mod reset;
 pub mod resource;
 pub mod retry;
+pub mod session;
 pub mod state;
 pub mod target;
 

@@ -8,6 +8,7 @@
 pub mod alone;
 pub mod cheating;
 pub mod check;
+pub mod in_turn;
 pub mod judge;
 pub mod keep;
 pub mod leak;
@@ -15,6 +16,7 @@ pub mod probe;
 pub mod published;
 pub mod reader;
 pub mod repairer;
+pub mod stand;
 pub mod waiting;
 pub mod wrecker;
 
@@ -29,7 +31,7 @@ use crate::cluster::fixture::Fixtures;
 use crate::embed::{BuiltIn, Embedder};
 use crate::experience::snapshot::Snapshot;
 use crate::experience::{ExperienceError, Reader};
-use crate::ids::Seed;
+use crate::ids::{ScenarioId, Seed};
 use crate::qualify::check::{CHEAT, Qualification};
 use crate::qualify::probe::{Evidence, Probe};
 use crate::run::repeat::RepeatError;
@@ -55,6 +57,14 @@ pub enum QualifyError {
     Runtime(#[source] std::io::Error),
     #[error("interrupted; nothing of this qualification is kept")]
     Interrupted,
+    #[error("the cluster is closed to runs: {reason}")]
+    Closed { reason: String },
+    #[error("{probe} of {scenario} says nothing about the scenario: {reason}")]
+    NoEvidence {
+        scenario: ScenarioId,
+        probe: String,
+        reason: String,
+    },
 }
 
 /// What every qualifying run shares.
@@ -96,9 +106,11 @@ impl Materials {
 }
 
 /// How much is asked of a scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Depth {
     /// Everything.
+    #[default]
     Whole,
     /// Whether the baseline is quiet, whether the fault shows and lasts, and whether its repair counts.
     Repair,
@@ -107,6 +119,18 @@ pub enum Depth {
 }
 
 impl Depth {
+    pub fn is_whole(&self) -> bool {
+        *self == Depth::Whole
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Depth::Whole => "whole",
+            Depth::Repair => "repair",
+            Depth::Fault => "fault",
+        }
+    }
+
     fn probes(self) -> Vec<Probe> {
         let cheats = cheats().map(Probe::Cheat);
         match self {
@@ -189,7 +213,8 @@ pub fn qualify(
     let all = scenarios.iter().zip(waits).zip(evidence);
     Ok(all
         .map(|((scenario, waits), evidence)| {
-            judge::qualification(materials, scenario, waits, &evidence)
+            let asked = (&keep::embedded(), depth);
+            judge::qualification(materials, scenario, asked, waits, &evidence)
         })
         .collect())
 }

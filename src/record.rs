@@ -64,8 +64,36 @@ pub struct Record {
 pub struct ClusterFacts {
     /// `embedded` or the kubeconfig context's name.
     pub name: String,
+    #[serde(default)]
+    pub kind: ClusterKind,
     /// As `/version` answers, such as `v1.34.4`.
     pub version: String,
+}
+
+/// What stands behind a cluster's API. What is proven about a scenario on one kind is not proven on another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClusterKind {
+    /// The embedded cluster, made for one run inside the process.
+    Embedded,
+    /// The embedded cluster behind a socket (`breakage cluster serve`).
+    Served,
+    /// Nodes that run containers.
+    Kubernetes,
+    /// A record from before the kind was noted.
+    #[default]
+    Unknown,
+}
+
+impl ClusterKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ClusterKind::Embedded => "embedded",
+            ClusterKind::Served => "served",
+            ClusterKind::Kubernetes => "kubernetes",
+            ClusterKind::Unknown => "unknown",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -36,7 +36,7 @@ use crate::ids::Seed;
 use crate::inject::journal::{JournalEntry, Place};
 use crate::record::{FrameworkCode, Record, RunState, Source};
 use crate::run::event::Event;
-use crate::run::planned::{Planned, Undertaking};
+use crate::run::planned::{Keeping, Planned, Undertaking};
 use crate::scenario::model::{Rubric, Scenario, Vocabulary};
 use crate::score::{self, Review, Score};
 use crate::store::{Batch, Store, StoreError};
@@ -199,10 +199,13 @@ fn keep(
 ) -> Result<(), StoreError> {
     let record = &finished.record;
     let mut batch = Batch::default();
-    batch.record(record)?;
     if proven == Proven::Restored {
         batch.journal_erase(record.run_id.as_str());
     }
+    if undertaking.keeping() == Keeping::Nothing {
+        return undertaking.end(index, batch);
+    }
+    batch.record(record)?;
     if let (Some(score), Some(postmortem)) = (&finished.score, &record.postmortem)
         && record.state == RunState::Scored
         // An account of a fault that never was is no lesson.

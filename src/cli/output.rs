@@ -86,15 +86,30 @@ impl Output {
 
     /// A bar on stderr with rate and ETA; draws nothing when stderr is not a terminal.
     pub fn progress(&self, total: u64, what: &str) -> ProgressBar {
+        self.bar(
+            total,
+            what,
+            "{msg} {wide_bar} {pos}/{len} {per_sec} eta {eta}",
+        )
+    }
+
+    /// As [`Output::progress`], for work of which only the time that it may take is known: `total` is that, in seconds.
+    pub fn progress_of_time(&self, total: u64, what: &str) -> ProgressBar {
+        self.bar(
+            total,
+            what,
+            "{msg} {wide_bar} {percent}% {elapsed} eta {eta}",
+        )
+    }
+
+    fn bar(&self, total: u64, what: &str, template: &str) -> ProgressBar {
         let target = if self.stderr_is_terminal {
             ProgressDrawTarget::stderr()
         } else {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(total), target);
-        if let Ok(style) =
-            ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {per_sec} eta {eta}")
-        {
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.set_message(what.to_owned());

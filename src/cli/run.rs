@@ -3,7 +3,7 @@
 pub(in crate::cli) mod account;
 mod agents;
 mod dry_run;
-mod lasting;
+pub(in crate::cli) mod lasting;
 mod repetitions;
 
 use std::num::NonZeroUsize;

@@ -46,6 +46,13 @@ pub enum KubeconfigProblem {
         #[source]
         source: PaceError,
     },
+    #[error("the credential plugin of context {context} ended with {status}: {told}")]
+    Plugin {
+        context: String,
+        status: String,
+        /// Its stderr.
+        told: String,
+    },
     #[error("no client can be made for context {context}")]
     Client {
         context: String,

@@ -15,10 +15,11 @@ use tower::BoxError;
 use tower::util::BoxCloneSyncService;
 
 use crate::cluster::ClusterError;
-use crate::cluster::kubeconfig::{Chosen, KubeconfigProblem};
+use crate::cluster::kubeconfig::Chosen;
 use crate::cluster::resource;
+use crate::cluster::session::Session;
 use crate::cluster::target::{Service, Target};
-use crate::record::ClusterFacts;
+use crate::record::{ClusterFacts, ClusterKind};
 
 /// How long an ordinary request may take, on tokio's clock. An API server gives up on one after 60 s itself and answers
 /// in far less than a second when it is well; half of its limit tells a hanging one without waiting for both.
@@ -52,32 +53,45 @@ impl Remote {
 /// Connects to the cluster of a context and asks who it is. Must be called inside the runtime that will use it.
 pub async fn connect(chosen: Chosen) -> Result<Target, ClusterError> {
     let server = chosen.config.cluster_url.to_string();
-    let context = chosen.context;
-    let mut config = chosen.config;
-    // One limit for a whole request, below, instead of three for its parts.
-    (config.connect_timeout, config.write_timeout) = (None, None);
-    // Whoever asks must see what the server answered, and an agent's request is made once.
-    config.default_retry = false;
-    let stack = kube::Client::try_from(config).map_err(|source| KubeconfigProblem::Client {
-        context: context.clone(),
-        source: Box::new(source),
-    })?;
-    over(limited(stack), &server, context, chosen.kubeconfig).await
+    let facts = ClusterFacts {
+        name: chosen.context.clone(),
+        kind: if chosen.served {
+            ClusterKind::Served
+        } else {
+            ClusterKind::Kubernetes
+        },
+        version: String::new(),
+    };
+    let kubeconfig = chosen.kubeconfig.clone();
+    let session = Session::open(chosen)?;
+    identified(limited(session), &server, facts, kubeconfig).await
 }
 
-/// As [`connect`], for whatever answers Kubernetes paths and outlives the caller. `server` is what errors call it.
+/// As [`connect`], for whatever answers Kubernetes paths as the embedded cluster does and outlives the caller. `server`
+/// is what errors call it.
 pub async fn over(
     service: Service,
     server: &str,
     context: String,
     kubeconfig: Option<PathBuf>,
 ) -> Result<Target, ClusterError> {
+    let facts = ClusterFacts {
+        name: context,
+        kind: ClusterKind::Served,
+        version: String::new(),
+    };
+    identified(service, server, facts, kubeconfig).await
+}
+
+async fn identified(
+    service: Service,
+    server: &str,
+    facts: ClusterFacts,
+    kubeconfig: Option<PathBuf>,
+) -> Result<Target, ClusterError> {
     let target_of = |remote| Target::remote(service.clone(), remote);
     let mut remote = Remote {
-        facts: ClusterFacts {
-            name: context,
-            version: String::new(),
-        },
+        facts,
         uid: String::new(),
         kubeconfig,
         time: (Timestamp::UNIX_EPOCH, Instant::now()),
@@ -102,16 +116,16 @@ pub async fn over(
 
 /// The client's stack as a service whose ordinary requests end in time, bodies included. Watches and followed logs end
 /// when their readers want.
-fn limited(stack: kube::Client) -> Service {
+fn limited(session: Session) -> Service {
     BoxCloneSyncService::new(tower::service_fn(move |request: http::Request<Body>| {
-        let stack = stack.clone();
+        let session = session.clone();
         async move {
             if is_endless(request.uri().query().unwrap_or_default()) {
-                let answer = stack.send(request).await?;
+                let answer = session.send(request).await?;
                 return Ok(answer.map(|body| body.map_err(BoxError::from).boxed_unsync()));
             }
             let whole = async {
-                let (head, body) = stack.send(request).await?.into_parts();
+                let (head, body) = session.send(request).await?.into_parts();
                 let bytes = body.collect().await?.to_bytes();
                 Ok::<_, BoxError>(http::Response::from_parts(head, bytes))
             };
@@ -230,7 +244,7 @@ mod tests {
         let hanging = tower::service_fn(|_: http::Request<Body>| {
             std::future::pending::<Result<http::Response<Body>, BoxError>>()
         });
-        let service = limited(kube::Client::new(hanging, "default"));
+        let service = limited(Session::over(kube::Client::new(hanging, "default")));
         let ask = |path: &'static str| {
             let service = service.clone();
             async move {

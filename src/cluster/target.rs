@@ -21,7 +21,7 @@ use crate::embedded::cluster::{Cluster, ClusterConfig};
 use crate::embedded::kubelet::policy::Denied;
 use crate::embedded::time::Time;
 use crate::ids::Seed;
-use crate::record::ClusterFacts;
+use crate::record::{ClusterFacts, ClusterKind};
 
 /// The moment at which the first embedded cluster could have been made: 2026-03-02T06:00:00Z. A fixed day, so that
 /// equal seeds give equal times.
@@ -162,6 +162,7 @@ impl Target {
 pub fn embedded_facts() -> ClusterFacts {
     ClusterFacts {
         name: "embedded".to_owned(),
+        kind: ClusterKind::Embedded,
         version: EMBEDDED_VERSION.to_owned(),
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::ScenarioId;
+use crate::qualify::Depth;
 
 /// What was proven about one scenario on one kind of cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,8 +17,11 @@ pub struct Qualification {
     pub fixture: String,
     /// SHA-256 of the fixture's manifests, hex; empty when the fixture does not exist here.
     pub fixture_sha256: String,
-    /// `embedded`.
+    /// The kind: `embedded`, `served` or `kubernetes`.
     pub cluster: String,
+    /// The context that led there, where the cluster outlives the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
     /// The cluster's Kubernetes version.
     pub version: String,
     pub breakage_version: String,
@@ -27,6 +31,9 @@ pub struct Qualification {
     /// Conditions that could not be evaluated here and say that they may be skipped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
+    /// How much was asked. Nothing less than the whole qualifies.
+    #[serde(default, skip_serializing_if = "Depth::is_whole")]
+    pub depth: Depth,
     /// In the order in which they build on each other.
     pub checks: Vec<Check>,
     /// What the agents of the checks earned, 0 to 1: `noop`, `reference-repair`, each cheat.

@@ -7,10 +7,9 @@ use crate::qualify::check::{
     CHEAT, CONTROL_SILENT, Check, DESTRUCTIVE_REPAIR, FAULT_LASTS, FAULT_MANIFESTS, LEAK_LINT,
     NOOP_FLOOR, Qualification, REFERENCE_REPAIR, STATE_HASH_EQUAL, UNDO_PROVEN,
 };
-use crate::qualify::keep::EMBEDDED;
 use crate::qualify::probe::{Evidence, Probe};
-use crate::qualify::{Materials, cheating, cheats};
-use crate::record::{Record, RunState, StageName};
+use crate::qualify::{Depth, Materials, cheating, cheats};
+use crate::record::{ClusterFacts, ClusterKind, Record, RunState, StageName};
 use crate::run::summary::state_of;
 use crate::run::{Finished, MANIFEST_DEADLINE};
 use crate::scenario::model::{Rubric, Scenario};
@@ -23,6 +22,7 @@ const TOLD_LEAKS: usize = 3;
 pub fn qualification(
     materials: &Materials,
     scenario: &Scenario,
+    (facts, depth): (&ClusterFacts, Depth),
     waits_for: Vec<String>,
     evidence: &[Evidence],
 ) -> Qualification {
@@ -39,10 +39,12 @@ pub fn qualification(
         scenario_sha256: scenario.sha256.clone(),
         fixture: name,
         fixture_sha256: sha256,
-        cluster: EMBEDDED.name.to_owned(),
-        version: EMBEDDED.version.to_owned(),
+        cluster: facts.kind.as_str().to_owned(),
+        context: (facts.kind != ClusterKind::Embedded).then(|| facts.name.clone()),
+        version: facts.version.clone(),
         breakage_version: env!("CARGO_PKG_VERSION").to_owned(),
         waits_for,
+        depth,
         skipped: alone.map_or_else(Vec::new, |one| one.finished.record.detector.skipped.clone()),
         checks: checks(materials, scenario, evidence),
         totals: totals(evidence),
@@ -67,6 +69,14 @@ fn totals(evidence: &[Evidence]) -> BTreeMap<String, f64> {
 
 fn find(evidence: &[Evidence], probe: Probe) -> Option<&Evidence> {
     evidence.iter().find(|one| one.probe == probe)
+}
+
+/// Whether the baseline is quiet and the fault shows and lasts: without that no score says anything of the scenario.
+pub fn stands(control: &Record, alone: &Record) -> bool {
+    let [shown, lasting] = fault_checks(alone);
+    [control_silent(control), shown, lasting]
+        .iter()
+        .all(|check| check.pass == Some(true))
 }
 
 fn checks(materials: &Materials, scenario: &Scenario, evidence: &[Evidence]) -> Vec<Check> {

@@ -1,6 +1,8 @@
 //! The leak lint: nothing that an agent can read names the scenario, a category, a mechanism, or uses a word that only
 //! somebody who made the fault would use.
 
+use serde::{Deserialize, Serialize};
+
 use crate::qualify::reader::Reading;
 use crate::scenario::model::{Scenario, Vocabulary};
 
@@ -70,7 +72,7 @@ const CONTEXT: usize = 24;
 const MAX_FINDINGS: usize = 20;
 
 /// One tell-tale and where it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub place: String,
     pub what: String,

@@ -2,21 +2,23 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::FutureExt;
+
 use crate::agent::Agent;
 use crate::agent::cheat::Cheat;
 use crate::agent::noop::Noop;
-use crate::experience::policy::Policy;
 use crate::ids::{MicroPoints, Seed};
-use crate::qualify::check::CHEAT;
+use crate::qualify::check::{
+    CHEAT, CONTROL_SILENT, DESTRUCTIVE_REPAIR, FAULT_LASTS, LEAK_LINT, REFERENCE_REPAIR,
+};
 use crate::qualify::leak::Finding;
 use crate::qualify::reader::{Reader, Reading};
 use crate::qualify::repairer::Repairer;
+use crate::qualify::stand::{Stand, Trial};
 use crate::qualify::wrecker::Wrecker;
 use crate::qualify::{Materials, QualifyError, SEED, leak};
-use crate::run::repeat::{Progress, Repetitions, repeat};
-use crate::run::{Finished, RunKind, Setting, Watching};
+use crate::run::{Finished, RunKind, Watching};
 use crate::scenario::model::Scenario;
-use crate::store::Store;
 
 /// Draws of a cheat that guesses: one that names the truth by luck is drawn again. A guess among 23 categories earns
 /// something in one of eight draws or fewer, so that eight lucky ones in a row are no luck.
@@ -60,12 +62,39 @@ impl Probe {
         Probe::Leak,
     ];
 
-    /// Carries it out on this thread.
+    /// What it is called in progress and in the store.
+    pub fn name(self) -> String {
+        match self {
+            Probe::Control => CONTROL_SILENT.to_owned(),
+            Probe::LeftAlone => FAULT_LASTS.to_owned(),
+            Probe::Reference => REFERENCE_REPAIR.to_owned(),
+            Probe::Destructive => DESTRUCTIVE_REPAIR.to_owned(),
+            Probe::Leak => LEAK_LINT.to_owned(),
+            Probe::Cheat(name) => format!("{CHEAT}{name}"),
+        }
+    }
+
+    /// Carries it out on an embedded cluster, on this thread.
     ///
     /// # Errors
     /// A run that could not be begun. One that ends as a framework error is evidence.
     pub fn take(
         self,
+        materials: &Materials,
+        scenario: &Arc<Scenario>,
+    ) -> Result<Evidence, QualifyError> {
+        self.take_on(&Stand::Embedded, materials, scenario)
+            .now_or_never()
+            .expect("runs on embedded clusters have their own runtime and are not waited for here")
+    }
+
+    /// As [`Probe::take`], anywhere.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn take_on(
+        self,
+        stand: &Stand<'_>,
         materials: &Materials,
         scenario: &Arc<Scenario>,
     ) -> Result<Evidence, QualifyError> {
@@ -75,43 +104,41 @@ impl Probe {
             lucky: 0,
             leaks: None,
         };
-        let go = |watching, agent: &(dyn Fn() -> Box<dyn Agent> + Sync)| {
-            run(
-                materials,
-                scenario,
-                RunKind::Incident,
-                watching,
-                SEED,
-                agent,
-            )
+        let one = |kind, watching, agent| Trial {
+            scenario,
+            kind,
+            watching,
+            seed: SEED,
+            agent,
         };
+        let noop: &Maker<'_> = &|| Box::new(Noop);
+        let whole = Watching::WholeBudget;
+        let (fault, needed) = (RunKind::Incident, Watching::AsNeeded);
         match self {
-            Probe::Control => run(
-                materials,
-                scenario,
-                RunKind::Healthy,
-                Watching::WholeBudget,
-                SEED,
-                &|| Box::new(Noop),
-            )
-            .map(plain),
-            Probe::LeftAlone => go(Watching::WholeBudget, &|| Box::new(Noop)).map(plain),
-            Probe::Reference => go(Watching::AsNeeded, &|| {
-                Box::new(Repairer::of(scenario.clone()))
-            })
-            .map(plain),
+            Probe::Control => {
+                let trial = one(RunKind::Healthy, whole, noop);
+                stand.run(materials, &trial).await.map(plain)
+            }
+            Probe::LeftAlone => {
+                let trial = one(fault, whole, noop);
+                stand.run(materials, &trial).await.map(plain)
+            }
+            Probe::Reference => {
+                let agent: &Maker<'_> = &|| Box::new(Repairer::of(scenario.clone()));
+                let trial = one(fault, needed, agent);
+                stand.run(materials, &trial).await.map(plain)
+            }
             Probe::Destructive => {
                 let fixture = materials.fixtures.load(&scenario.fixture).ok();
-                go(Watching::AsNeeded, &|| {
-                    Box::new(Wrecker::of(scenario.clone(), fixture.clone()))
-                })
-                .map(plain)
+                let agent: &Maker<'_> =
+                    &|| Box::new(Wrecker::of(scenario.clone(), fixture.clone()));
+                let trial = one(fault, needed, agent);
+                stand.run(materials, &trial).await.map(plain)
             }
             Probe::Leak => {
                 let reading = Arc::new(Mutex::new(Reading::default()));
-                let finished = go(Watching::AsNeeded, &|| {
-                    Box::new(Reader::into(reading.clone()))
-                })?;
+                let agent: &Maker<'_> = &|| Box::new(Reader::into(reading.clone()));
+                let finished = stand.run(materials, &one(fault, needed, agent)).await?;
                 let mut held = reading.lock().unwrap_or_else(PoisonError::into_inner);
                 let reading = std::mem::take(&mut *held);
                 let found = leak::lint(&reading, scenario, &materials.vocabulary);
@@ -120,14 +147,18 @@ impl Probe {
                     ..plain(finished)
                 })
             }
-            Probe::Cheat(name) => draws(materials, scenario, name),
+            Probe::Cheat(name) => draws(stand, materials, scenario, name).await,
         }
     }
 }
 
+/// Makes an agent for a run, on its thread.
+type Maker<'a> = dyn Fn() -> Box<dyn Agent> + Sync + 'a;
+
 /// Runs a cheat until it does not name the truth by luck. Only the first draw has past incidents to copy from: the
 /// nearest of them would be the same at every draw.
-fn draws(
+async fn draws(
+    stand: &Stand<'_>,
     materials: &Materials,
     scenario: &Arc<Scenario>,
     name: &'static str,
@@ -135,18 +166,18 @@ fn draws(
     let full = format!("{CHEAT}{name}");
     let mut lucky = 0;
     loop {
-        let finished = run(
-            materials,
+        let trial = Trial {
             scenario,
-            RunKind::Incident,
-            Watching::AsNeeded,
-            Seed(SEED.0 + lucky),
-            &|| {
+            kind: RunKind::Incident,
+            watching: Watching::AsNeeded,
+            seed: Seed(SEED.0 + lucky),
+            agent: &|| {
                 Box::new(
                     Cheat::named(&full).expect("the list of cheats holds only agents that exist"),
                 )
             },
-        )?;
+        };
+        let finished = stand.run(materials, &trial).await?;
         let named_the_truth = finished
             .score
             .as_ref()
@@ -161,48 +192,4 @@ fn draws(
         }
         lucky += 1;
     }
-}
-
-/// One run with a store that ends with it.
-fn run(
-    materials: &Materials,
-    scenario: &Arc<Scenario>,
-    kind: RunKind,
-    watching: Watching,
-    seed: Seed,
-    agent: &(dyn Fn() -> Box<dyn Agent> + Sync),
-) -> Result<Finished, QualifyError> {
-    let mut policy = match seed {
-        SEED => Policy::default_for(materials.embedder.as_ref()),
-        _ => Policy::off(materials.embedder.as_ref()),
-    };
-    policy.excluded_scenarios.insert(scenario.id.clone());
-    let setting = Setting {
-        store: Arc::new(Store::in_memory()?),
-        vocabulary: materials.vocabulary.clone(),
-        fixtures: materials.fixtures.clone(),
-        rubric: materials.rubric.clone(),
-        embedder: materials.embedder.clone(),
-        policy,
-        snapshot: materials.snapshot.clone(),
-        learn: false,
-        interrupted: materials.interrupted.clone(),
-    };
-    let once = Repetitions {
-        scenario: scenario.clone(),
-        qualified: false,
-        kind,
-        watching,
-        base: seed,
-        count: 1,
-        jobs: 1,
-        agent,
-    };
-    let mut outcome = None;
-    repeat(&setting, &once, |progress| {
-        if let Progress::Done { outcome: done, .. } = progress {
-            outcome = Some(*done);
-        }
-    });
-    Ok(outcome.ok_or(QualifyError::Interrupted)??)
 }

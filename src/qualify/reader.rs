@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::LocalBoxFuture;
 use http_body_util::BodyExt;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::{Agent, AgentError, Desk};
@@ -20,9 +21,10 @@ const READ_AFTER: Duration = Duration::from_secs(60);
 /// Paths that name no object.
 const PLAIN_PATHS: &[&str] = &["/version", "/healthz", "/livez", "/readyz", "/api", "/apis"];
 
-/// What was read.
-#[derive(Debug, Default)]
+/// What was read. Kept are the numbers alone.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Reading {
+    #[serde(skip)]
     pub items: Vec<Item>,
     pub objects: usize,
     pub events: usize,

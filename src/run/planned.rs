@@ -29,9 +29,29 @@ pub struct Planned {
     /// Runs whose record could not be written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<u64>,
+    /// Whether its runs leave records.
+    #[serde(default, skip_serializing_if = "Keeping::is_records")]
+    pub keeping: Keeping,
     /// The run that is under way. Noted only for clusters that outlive the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<u64>,
+}
+
+/// What runs of a plan leave in the store once they have ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keeping {
+    /// A record each, and postmortems.
+    #[default]
+    Records,
+    /// Nothing: they are evidence for a qualification, which is kept by itself.
+    Nothing,
+}
+
+impl Keeping {
+    fn is_records(&self) -> bool {
+        *self == Keeping::Records
+    }
 }
 
 impl Planned {
@@ -43,8 +63,14 @@ impl Planned {
             count,
             ended: 0,
             missing: Vec::new(),
+            keeping: Keeping::Records,
             begun: None,
         }
+    }
+
+    pub fn keeping(mut self, keeping: Keeping) -> Planned {
+        self.keeping = keeping;
+        self
     }
 
     /// The first run's id and how many there are.
@@ -141,6 +167,13 @@ impl Undertaking {
         })
     }
 
+    /// What its runs leave.
+    pub fn keeping(&self) -> Keeping {
+        self.plan()
+            .as_ref()
+            .map_or_else(Keeping::default, |plan| plan.keeping)
+    }
+
     /// Notes that a run begins, where that must outlive the process.
     pub fn begun(&self, index: u64) -> Result<(), StoreError> {
         let mut plan = self.plan();
@@ -175,8 +208,10 @@ impl Undertaking {
             return Ok(0);
         };
         let mut batch = Batch::default();
-        for index in open.ended..open.count {
-            batch.record(&open.not_run(index, ran_at(open.seed(index)), reason))?;
+        if open.keeping == Keeping::Records {
+            for index in open.ended..open.count {
+                batch.record(&open.not_run(index, ran_at(open.seed(index)), reason))?;
+            }
         }
         let left = open.count - open.ended;
         let mut next = open.clone();

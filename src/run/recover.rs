@@ -13,7 +13,7 @@ use crate::ids::RunId;
 use crate::inject::journal::{JournalEntry, Place};
 use crate::inject::undo::{Undone, undo};
 use crate::record::Record;
-use crate::run::planned::Planned;
+use crate::run::planned::{Keeping, Planned};
 use crate::run::stage::chain;
 use crate::run::standing::{self, Proof, Standing};
 use crate::store::{Batch, Store, StoreError};
@@ -197,7 +197,9 @@ fn settle_gone(
                     "the command was cut off before this run was kept",
                 )
             };
-            batch.record(&record)?;
+            if plan.keeping == Keeping::Records {
+                batch.record(&record)?;
+            }
             if !had_entry {
                 let outcome = if begun {
                     Outcome::Gone
@@ -294,7 +296,9 @@ impl Ended<'_> {
             for (index, begun) in plan.open() {
                 let run = plan.run_id(index);
                 let had_entry = self.pending.entry(&run).is_some();
-                batch.record(&self.record(plan, index, &run, begun))?;
+                if plan.keeping == Keeping::Records {
+                    batch.record(&self.record(plan, index, &run, begun))?;
+                }
                 if !had_entry {
                     let outcome = if begun {
                         Outcome::CutOff

@@ -14,7 +14,7 @@ use crate::inject::journal::Place;
 use crate::record::ClusterFacts;
 use crate::run::event::Event;
 use crate::run::identity::repetition_seed;
-use crate::run::planned::{Planned, Undertaking};
+use crate::run::planned::{Keeping, Planned, Undertaking};
 use crate::run::stage::blank_record;
 use crate::run::{Finished, Order, RunKind, Setting, Watching, keep, one_of, unkept};
 use crate::scenario::model::Scenario;
@@ -77,14 +77,14 @@ impl Repetitions<'_> {
     fn plan(
         &self,
         setting: &Setting,
-        place: Place,
-        cluster: ClusterFacts,
+        (place, cluster): (Place, ClusterFacts),
         ran_at: String,
+        keeping: Keeping,
     ) -> Result<Undertaking, RepeatError> {
         let agent = (self.agent)();
         let order = self.order(0);
         let record = blank_record(setting, &order, agent.as_ref(), &place, cluster, ran_at);
-        let plan = Planned::new(place, record, self.count);
+        let plan = Planned::new(place, record, self.count).keeping(keeping);
         Undertaking::begin(setting.store.clone(), plan).map_err(RepeatError::NotPlanned)
     }
 }
@@ -100,8 +100,8 @@ pub fn repeat(
     mut tell: impl FnMut(Progress),
 ) -> u64 {
     let ran_at = target::embedded_start_text(repetitions.base);
-    let facts = target::embedded_facts();
-    let undertaking = match repetitions.plan(setting, Place::passing(), facts, ran_at) {
+    let at = (Place::passing(), target::embedded_facts());
+    let undertaking = match repetitions.plan(setting, at, ran_at, Keeping::Records) {
         Ok(undertaking) => undertaking,
         Err(error) => {
             let outcome = Box::new(Err(error));
@@ -152,10 +152,21 @@ pub async fn in_turn(
     setting: &Setting,
     repetitions: &Repetitions<'_>,
     target: &Target,
+    tell: impl FnMut(Progress),
+) -> u64 {
+    in_turn_keeping(Keeping::Records, setting, repetitions, target, tell).await
+}
+
+/// As [`in_turn`], where the runs may leave nothing but a cluster that is as it was.
+pub async fn in_turn_keeping(
+    keeping: Keeping,
+    setting: &Setting,
+    repetitions: &Repetitions<'_>,
+    target: &Target,
     mut tell: impl FnMut(Progress),
 ) -> u64 {
-    let place = Place::of(target);
-    let planned = repetitions.plan(setting, place, target.facts(), target.now_text());
+    let at = (Place::of(target), target.facts());
+    let planned = repetitions.plan(setting, at, target.now_text(), keeping);
     let undertaking = match planned {
         Ok(undertaking) => undertaking,
         Err(error) => {

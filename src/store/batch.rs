@@ -144,6 +144,11 @@ impl Batch {
         self.erase_text(OWNERSHIP, "ownership", uid);
     }
 
+    /// Forgets what is kept under a qualification's key.
+    pub fn erase_qualification(&mut self, key: &str) {
+        self.erase_text(QUALIFICATIONS, "qualifications", key);
+    }
+
     pub fn qualification<T: Serialize>(&mut self, key: &str, value: &T) -> Result<(), StoreError> {
         let text = encode(&format!("qualification {key}"), value)?;
         self.text(QUALIFICATIONS, "qualifications", key, text);

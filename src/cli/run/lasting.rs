@@ -17,9 +17,10 @@ use crate::run::Setting;
 use crate::run::recover::recover;
 use crate::run::repeat::in_turn;
 use crate::scenario::model::Scenario;
+use crate::store::Store;
 
 /// What to say when the process ends without having undone.
-pub(super) fn left(context: &Context, chosen: &Chosen) -> String {
+pub(in crate::cli) fn left(context: &Context, chosen: &Chosen) -> String {
     let place = Place {
         context: Some(chosen.context.clone()),
         kubeconfig: chosen.kubeconfig.clone(),
@@ -41,7 +42,7 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     clock::block_on(chosen.pace, async {
         let target = connect(context, chosen, Purpose::Use(&setting.store)).await?;
-        make_ready(context, setting, &target).await?;
+        make_ready(context, &setting.store, &target).await?;
         let make = || agent.make();
         let plan = plan(args, setting, &scenario, target.facts(), &make)?;
         let started = Instant::now();
@@ -49,22 +50,30 @@ pub(super) fn run(
         let tell = |progress| printer.progress(progress);
         let unbegun = in_turn(setting, &plan, &target, tell).await;
         let place = Place::of(&target);
-        if let Ok(Some(reason)) = setting.store.quarantine_reason(&place.cluster_uid) {
-            context.output.note(&format!(
-                "warning: the cluster is closed to runs ({reason}); {}",
-                restore_command(context, &place)
-            ));
-        }
+        tell_closed(context, &setting.store, &place);
         printer.finish(started.elapsed(), ended(setting, unbegun))
     })
     .map_err(Failure::internal)?
 }
 
+/// Says that the cluster is closed now, if it is.
+pub(in crate::cli) fn tell_closed(context: &Context, store: &Store, place: &Place) {
+    if let Ok(Some(reason)) = store.quarantine_reason(&place.cluster_uid) {
+        context.output.note(&format!(
+            "warning: the cluster is closed to runs ({reason}); {}",
+            restore_command(context, place)
+        ));
+    }
+}
+
 /// Refuses a closed cluster; undoes what runs left that were cut off.
-async fn make_ready(context: &Context, setting: &Setting, target: &Target) -> Result<(), Failure> {
+pub(in crate::cli) async fn make_ready(
+    context: &Context,
+    store: &Arc<Store>,
+    target: &Target,
+) -> Result<(), Failure> {
     let place = Place::of(target);
-    let closed = setting
-        .store
+    let closed = store
         .quarantine_reason(&place.cluster_uid)
         .map_err(Failure::input)?;
     if let Some(reason) = closed {
@@ -74,9 +83,7 @@ async fn make_ready(context: &Context, setting: &Setting, target: &Target) -> Re
         ))
         .hint(restore_command(context, &place)));
     }
-    let found = recover(&setting.store, Some(target))
-        .await
-        .map_err(Failure::input)?;
+    let found = recover(store, Some(target)).await.map_err(Failure::input)?;
     for line in recovery::lines(context, &found) {
         context.output.note(&line);
     }

@@ -1,5 +1,7 @@
 //! `breakage scenario qualify`: proves scenarios before anything is measured with them.
 
+mod lasting;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -9,8 +11,10 @@ use std::time::Instant;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use crate::cli::context::ContextArgs;
 use crate::cli::failure::{BELOW_THRESHOLD, Failure, INTERRUPTED};
 use crate::cli::output::Output;
+use crate::cli::run::lasting::left;
 use crate::cli::run::refuse_unknown_fixture;
 use crate::cli::scenario::{open_fixtures, open_library, unusable};
 use crate::cli::{Context, interrupt};
@@ -38,6 +42,13 @@ pub struct Args {
     /// The published benchmark's faults, beside what a real cluster showed; exit code 2 when they differ
     #[arg(long, conflicts_with = "scenarios")]
     pub published: bool,
+    /// How much is asked: `fault` (does it show and last), `repair` (and can it be repaired), `whole`. Only the whole
+    /// qualifies and is kept
+    #[arg(long, value_name = "DEPTH", default_value = "whole", value_parser = depth)]
+    pub depth: Depth,
+    /// Ask again what is known of this kind of cluster already (embedded clusters are always asked again)
+    #[arg(long)]
+    pub again: bool,
     /// Runs at the same time, 1 to 1024 [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u16).range(1..=MAX_JOBS))]
@@ -45,6 +56,15 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    // Last, because its heading would take in the flags that follow.
+    #[command(flatten)]
+    pub place: ContextArgs,
+}
+
+fn depth(text: &str) -> Result<Depth, String> {
+    let all = [Depth::Fault, Depth::Repair, Depth::Whole];
+    let found = all.into_iter().find(|depth| depth.as_str() == text);
+    found.ok_or_else(|| "give fault, repair or whole".to_owned())
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
@@ -61,6 +81,11 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     {
         refuse_unknown_fixture(&materials.fixtures, scenario)?;
     }
+    if let Some(chosen) = args.place.chosen()? {
+        let store = Arc::new(workspace.store().map_err(Failure::input)?);
+        interrupt::listen_leaving(stop, left(context, &chosen));
+        return lasting::run(context, args, &materials, &scenarios, (store, chosen));
+    }
     let store = workspace.store().map_err(Failure::input)?;
     interrupt::listen(stop);
     let jobs = args
@@ -68,12 +93,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         .and_then(|jobs| NonZeroUsize::new(usize::from(jobs)))
         .or_else(|| std::thread::available_parallelism().ok())
         .unwrap_or(NonZeroUsize::MIN);
-    let runs = runs_of(&scenarios, Depth::Whole);
+    let runs = runs_of(&scenarios, args.depth);
     let started = Instant::now();
     let bar = context
         .output
         .progress(u64::try_from(runs).unwrap_or(u64::MAX), "runs");
-    let qualified = qualify(&materials, &scenarios, Depth::Whole, jobs, &|| bar.inc(1));
+    let qualified = qualify(&materials, &scenarios, args.depth, jobs, &|| bar.inc(1));
     bar.finish_and_clear();
     let qualifications = match qualified {
         Err(QualifyError::Interrupted) => {
@@ -156,9 +181,11 @@ fn table(qualifications: &[Qualification]) -> String {
             .count()
     };
     Output::keep_whole(&mut table, &[0, 1]);
+    let whole = qualifications.iter().all(|one| one.depth == Depth::Whole);
     format!(
-        "{table}\n\n{} qualified, {} missed, {} waiting",
+        "{table}\n\n{} {}, {} missed, {} waiting",
         count(Standing::Qualified),
+        if whole { "qualified" } else { "passing so far" },
         count(Standing::Missed),
         count(Standing::Waits)
     )
@@ -173,6 +200,9 @@ fn worst(one: &Qualification) -> String {
 
 fn result(one: &Qualification) -> String {
     match (one.standing(), one.first_miss()) {
+        (Standing::Qualified, _) if one.depth != Depth::Whole => {
+            format!("passes as far as asked ({})", one.depth.as_str())
+        }
         (Standing::Qualified, _) => "qualified".to_owned(),
         (Standing::Waits, _) => format!("waits for {}", one.waits_for.join(", ")),
         (Standing::Missed, Some(check)) => format!(
@@ -197,8 +227,14 @@ fn shortened(text: &str) -> String {
 /// Everything about one scenario.
 fn details(one: &Qualification) -> String {
     let mut text = format!(
-        "{}  on {} {}  fixture {}\n",
-        one.scenario, one.cluster, one.version, one.fixture
+        "{}  on {} {}{}  fixture {}\n",
+        one.scenario,
+        one.cluster,
+        one.version,
+        one.context
+            .as_ref()
+            .map_or_else(String::new, |name| format!(" (context {name})")),
+        one.fixture
     );
     if one.standing() == Standing::Waits {
         text.push_str(&format!("waits for {}", one.waits_for.join(", ")));
@@ -223,7 +259,8 @@ fn details(one: &Qualification) -> String {
         text.push('\n');
     }
     text.push_str(match one.standing() {
-        Standing::Qualified => "qualified",
+        Standing::Qualified if one.depth == Depth::Whole => "qualified",
+        Standing::Qualified => "passes as far as asked; --depth whole qualifies",
         _ => "not qualified",
     });
     text
