@@ -10,6 +10,8 @@
 
 #[path = "lasting/kill.rs"]
 mod kill;
+#[path = "lasting/qualify.rs"]
+mod qualify;
 #[path = "lasting/reader.rs"]
 mod reader;
 #[path = "lasting/served.rs"]

@@ -23,7 +23,7 @@ use agent_breakage::qualify::check::{
 };
 use agent_breakage::qualify::probe::{Evidence, Probe};
 use agent_breakage::qualify::{Depth, Materials, cheating, keep, qualify, waiting};
-use agent_breakage::record::ClusterFacts;
+use agent_breakage::record::{ClusterFacts, ClusterKind};
 use agent_breakage::scenario::library::Library;
 use agent_breakage::scenario::load;
 use agent_breakage::scenario::model::Scenario;
@@ -169,6 +169,17 @@ fn an_edited_scenario_another_cluster_and_a_later_miss_are_not_qualified() {
     let mut other = keep::embedded();
     other.version = "v1.33.0".to_owned();
     assert!(!known(&scenario, &other));
+    let mut real = keep::embedded();
+    real.kind = ClusterKind::Kubernetes;
+    assert!(!known(&scenario, &real));
+    let mut there = kept(&scenario);
+    there.cluster = "kubernetes".to_owned();
+    there.depth = Depth::Fault;
+    keep::keep(&store, &there).unwrap();
+    assert!(!known(&scenario, &real), "not everything was asked");
+    there.depth = Depth::Whole;
+    keep::keep(&store, &there).unwrap();
+    assert!(known(&scenario, &real));
     let mut missed = kept(&scenario);
     missed.checks.push(Check::new("later", false, "no", "yes"));
     keep::keep(&store, &missed).unwrap();

@@ -21,7 +21,7 @@ pub struct Served {
     process: Child,
     folder: tempfile::TempDir,
     pub url: String,
-    context: String,
+    pub context: String,
 }
 
 impl Served {
