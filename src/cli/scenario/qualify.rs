@@ -11,7 +11,7 @@ use std::time::Instant;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::cli::context::ContextArgs;
+use crate::cli::context::{Asked, ContextArgs, agree};
 use crate::cli::failure::{BELOW_THRESHOLD, Failure, INTERRUPTED};
 use crate::cli::output::Output;
 use crate::cli::run::lasting::left;
@@ -83,6 +83,11 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     }
     if let Some(chosen) = args.place.chosen()? {
         let store = Arc::new(workspace.store().map_err(Failure::input)?);
+        let asked = Asked {
+            command: "breakage scenario qualify",
+            yes: args.place.yes,
+        };
+        agree(context, &chosen, &store, &asked)?;
         interrupt::listen_leaving(stop, left(context, &chosen));
         return lasting::run(context, args, &materials, &scenarios, (store, chosen));
     }

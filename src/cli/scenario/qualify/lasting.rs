@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cli::Context;
-use crate::cli::context::{connect, restore_command};
+use crate::cli::context::{Purpose, connect, restore_command};
 use crate::cli::failure::{Failure, INTERRUPTED};
 use crate::cli::run::lasting::{make_ready, tell_closed};
 use crate::cli::scenario::qualify::{Args, tell};
@@ -33,7 +33,7 @@ pub(super) fn run(
     }
     let pace = chosen.pace;
     clock::block_on(pace, async {
-        let target = connect(context, chosen).await?;
+        let target = connect(context, chosen, Purpose::Use(&store)).await?;
         make_ready(context, &store, &target).await?;
         let bench = Bench {
             materials,
