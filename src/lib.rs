@@ -32,5 +32,6 @@ pub mod observe;
 pub mod run;
 
 pub mod qualify;
+pub mod report;
 
 pub mod cli;

@@ -1,7 +1,7 @@
 //! `breakage run`: one scenario through one or more whole runs.
 
 pub(in crate::cli) mod account;
-mod agents;
+pub(in crate::cli) mod agents;
 mod dry_run;
 pub(in crate::cli) mod lasting;
 mod repetitions;

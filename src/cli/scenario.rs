@@ -1,5 +1,6 @@
 //! `breakage scenario`: list, show, validate, qualify and begin scenario files.
 
+mod compare;
 mod new;
 mod qualify;
 mod view;
@@ -53,8 +54,10 @@ pub enum ScenarioCommand {
     /// Examples:  breakage scenario qualify --all
     ///            breakage scenario qualify ./my-scenario.yaml
     ///            breakage scenario qualify --published
+    ///            breakage scenario qualify replicas-zero-advocate --context lab --depth repair
     #[command(verbatim_doc_comment)]
     Qualify(qualify::Args),
+    Compare(compare::Args),
     /// Write a commented scenario file to start from, which validates and qualifies as it is
     ///
     /// Example:  breakage scenario new my-scenario
@@ -100,6 +103,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         ScenarioCommand::Show(args) => show(context, &open_library(context)?, args),
         ScenarioCommand::Validate(args) => validate(context, &open_library(context)?, args),
         ScenarioCommand::Qualify(args) => qualify::run(context, args),
+        ScenarioCommand::Compare(args) => compare::run(context, args),
         ScenarioCommand::New(args) => new::run(context, args),
     }
 }

@@ -9,7 +9,7 @@ use crate::cli::failure::Failure;
 
 /// Takes any text, since parameters and file names follow some of the names.
 #[derive(Clone)]
-pub(super) struct Names;
+pub(in crate::cli) struct Names;
 
 impl TypedValueParser for Names {
     type Value = String;
@@ -31,7 +31,7 @@ impl TypedValueParser for Names {
 }
 
 /// The agent that was asked for.
-pub(super) fn chosen(text: &str) -> Result<Choice, Failure> {
+pub(in crate::cli) fn chosen(text: &str) -> Result<Choice, Failure> {
     Choice::parse(text).map_err(|error| {
         let hint = error.hint();
         Failure::usage(error).hint(hint)

@@ -1,0 +1,3 @@
+//! What several records say together, as rows and text. Pure.
+
+pub mod fidelity;
