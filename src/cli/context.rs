@@ -194,7 +194,8 @@ fn ask(context: &Context, identity: &str, asked: &Asked<'_>) -> Result<(), Failu
     }
 }
 
-fn is_yes(answer: &str) -> bool {
+/// Whether an answer to a question is a clear yes.
+pub fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::context::{Purpose, connect, find, restore_command};
 use crate::cli::failure::{Failure, INVALID_RUNS};
+use crate::cli::runs::give_up;
 use crate::cli::{Context, recovery};
 use crate::clock::{self, Pace};
 use crate::config::Workspace;
@@ -30,6 +31,13 @@ pub struct Args {
     /// The kubeconfig that has the context [default: the one that the run was given, else as kubectl]
     #[arg(long, value_name = "FILE", env = "BREAKAGE_KUBECONFIG")]
     pub kubeconfig: Option<PathBuf>,
+    /// Give up clusters that cannot be restored because they are gone for good: says what is left undone, asks, and
+    /// records their runs as crashed
+    #[arg(long)]
+    pub give_up: bool,
+    /// Do not ask before giving up
+    #[arg(long, requires = "give_up")]
+    pub yes: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -71,15 +79,43 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
             place,
         })
         .collect();
-    let left = pending_places(&store).map_err(Failure::input)?;
-    tell(context, args, &passing, &visits, &left)?;
-    let restored = visits.iter().all(Visit::is_restored);
-    // Whoever names one cluster asks for that one.
-    Ok(if restored && (args.context.is_some() || left.is_empty()) {
+    let mut left = pending_places(&store).map_err(Failure::input)?;
+    if !args.give_up {
+        tell(context, args, &passing, &visits, &left)?;
+        return Ok(code(args, &visits, &left));
+    }
+    let named = |place: &&Place| args.context.is_none() || place.context == args.context;
+    let lost: Vec<Place> = left.iter().filter(named).cloned().collect();
+    let given_up = give_up::give_up(context, &store, &lost, args.yes)?;
+    left.retain(|place| {
+        !given_up
+            .iter()
+            .any(|up| up.cluster_uid == place.cluster_uid)
+    });
+    if args.json {
+        let mut told = as_json(context, &passing, &visits, &left);
+        told["given_up"] = given_up.iter().map(give_up::as_json).collect();
+        context.output.json(&told)?;
+    } else {
+        tell(context, args, &passing, &visits, &left)?;
+        let told = format!("{} cluster(s) given up", given_up.len());
+        context.output.print(&told)?;
+    }
+    Ok(if left.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(INVALID_RUNS)
     })
+}
+
+fn code(args: &Args, visits: &[Visit], left: &[Place]) -> ExitCode {
+    let restored = visits.iter().all(Visit::is_restored);
+    // Whoever names one cluster asks for that one.
+    if restored && (args.context.is_some() || left.is_empty()) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(INVALID_RUNS)
+    }
 }
 
 /// The clusters to look at: the one that was named, else every one in which something may be left.
@@ -139,7 +175,7 @@ fn tell(
     }
     for place in left {
         lines.push(format!(
-            "left: something in cluster {}; once it can be reached: {}",
+            "left: something in cluster {}; once it can be reached: {}; if it is gone for good, the same with --give-up",
             place.cluster_uid,
             restore_command(context, place)
         ));
