@@ -146,3 +146,7 @@ fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     *copy.extensions_mut() = request.extensions().clone();
     Some(copy)
 }
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;
