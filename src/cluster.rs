@@ -3,6 +3,8 @@
 //! Everything beyond [`target`] works through `kube::Client` alone and does not know which cluster it is. It never
 //! knows scenarios or faults: a fixture is what a healthy cluster holds.
 
+pub mod churn;
+pub mod coverage;
 pub mod eviction;
 pub mod fixture;
 pub mod image;

@@ -191,6 +191,8 @@ pub enum FrameworkCode {
     FaultVanished,
     /// The cluster stopped answering.
     ClusterUnreachable,
+    /// Somebody else, or a failing node, changed the cluster under the run so that it says nothing about the agent.
+    ClusterChanged,
     /// A detector condition could not be evaluated and may not be skipped.
     DetectorUnevaluable,
     /// The experience base could not be read.
@@ -215,6 +217,7 @@ impl FrameworkCode {
             FrameworkCode::FaultNotManifest => "fault-not-manifest",
             FrameworkCode::FaultVanished => "fault-vanished",
             FrameworkCode::ClusterUnreachable => "cluster-unreachable",
+            FrameworkCode::ClusterChanged => "cluster-changed",
             FrameworkCode::DetectorUnevaluable => "detector-unevaluable",
             FrameworkCode::ExperienceUnavailable => "experience-unavailable",
             FrameworkCode::StoreUnavailable => "store-unavailable",

@@ -3,10 +3,12 @@
 //! [`once`] drives the stages of `stage`; each stage stands in a file of its own. Nothing in here prints: what happens
 //! is told as [`event::Event`]s. Scores are computed from the finished record and never enter it.
 
+pub mod abandon;
 pub mod changes;
 pub mod event;
 pub mod fault;
 pub mod identity;
+pub mod others;
 pub mod paced;
 pub mod past;
 pub mod planned;

@@ -8,6 +8,8 @@
     reason = "a test that cannot set its stage has failed"
 )]
 
+#[path = "lasting/gone.rs"]
+mod gone;
 #[path = "lasting/kill.rs"]
 mod kill;
 #[path = "lasting/qualify.rs"]

@@ -12,6 +12,8 @@ mod cut;
 mod disk;
 #[path = "run/harmless.rs"]
 mod harmless;
+#[path = "run/others.rs"]
+mod others;
 
 use agent_breakage::record::{FrameworkCode, RunState, StageName, StateChangeKind};
 use agent_breakage::run::summary::Summary;

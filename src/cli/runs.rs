@@ -1,5 +1,6 @@
 //! `breakage runs`: the records that runs left, scoring them again, and undoing what a run left that was cut off.
 
+mod give_up;
 mod restore;
 
 use std::process::ExitCode;

@@ -71,11 +71,17 @@ pub async fn to_reference(
     owned: &mut Owned,
     reference: &ClusterState,
 ) -> Result<ClusterState, ClusterError> {
+    // Whose the namespaces are is asked before anything in them is deleted, and what is deleted is named by its uid.
+    for name in &fixture.namespaces {
+        stands(client, name, owned).await?;
+    }
     let live = state::read(client).await?;
     let mut keys = to_remake(reference, &live, &fixture.namespaces);
     keys.extend(held_back(&live, &fixture.namespaces));
     for key in keys {
-        remove(client, &key).await?;
+        if let Some(found) = live.objects.get(&key) {
+            remove(client, &key, &found.uid).await?;
+        }
     }
     restore_namespaces(client, fixture, reference, &live).await?;
     apply(client, fixture, owned).await?;
@@ -146,7 +152,8 @@ pub async fn remove_namespaces(
         if let Some(live) = resource.get(client, "", name).await?
             && owned.recognise(client, name, &live).await?
         {
-            resource.delete(client, "", name).await?;
+            let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
+            resource.delete_this(client, "", name, uid).await?;
             gone(client, resource, "", name).await?;
         }
         owned.forget(name)?;
@@ -278,11 +285,17 @@ fn to_remake(
         }
     }
     // Replica sets go and come with their deployments, also where a deployment was made anew over the remains of its
-    // predecessor and its replica set had to take another name. One that a person made goes by itself.
+    // predecessor and its replica set had to take another name. One that a person made goes by itself. One that only has
+    // another uid came with its deployment when that was made anew by the last reset, and is as it should be.
     let sets: Vec<ObjectKey> = reference
         .differences(live)
         .into_iter()
-        .filter(|difference| difference.what != StateChangeKind::FieldChanged)
+        .filter(|difference| {
+            matches!(
+                difference.what,
+                StateChangeKind::Created | StateChangeKind::Deleted
+            )
+        })
         .map(|difference| difference.key)
         .filter(|key| key.kind == REPLICA_SET && ours(key))
         .collect();
@@ -329,9 +342,11 @@ fn held_back(live: &ClusterState, namespaces: &BTreeSet<String>) -> BTreeSet<Obj
     .collect()
 }
 
-async fn remove(client: &kube::Client, key: &ObjectKey) -> Result<(), ClusterError> {
+async fn remove(client: &kube::Client, key: &ObjectKey, uid: &str) -> Result<(), ClusterError> {
     let resource = resource::of_kind(&key.kind)?;
-    resource.delete(client, &key.namespace, &key.name).await?;
+    resource
+        .delete_this(client, &key.namespace, &key.name, uid)
+        .await?;
     gone(client, resource, &key.namespace, &key.name).await
 }
 

@@ -398,11 +398,30 @@ impl Resource {
         name: &str,
         uid: &str,
     ) -> Result<(), ClusterError> {
-        let options = serde_json::json!({
-            "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
-            "preconditions": {"uid": uid},
-        });
+        let options = exactly(uid, "Background");
         self.delete_with(client, namespace, name, &options).await
+    }
+
+    /// As [`Resource::delete`], for the object of this uid. One of its name that somebody made since is left alone, and
+    /// that is fine: the one that was meant is gone.
+    pub async fn delete_this(
+        &self,
+        client: &kube::Client,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<(), ClusterError> {
+        let options = exactly(uid, "Foreground");
+        match self.delete_with(client, namespace, name, &options).await {
+            Err(error) if error.is_conflict() => {
+                let live = self.get(client, namespace, name).await?;
+                match live.is_some_and(|live| live["metadata"]["uid"] == *uid) {
+                    true => Err(error),
+                    false => Ok(()),
+                }
+            }
+            other => other,
+        }
     }
 
     async fn delete_with(
@@ -460,6 +479,14 @@ impl Resource {
             request,
         })
     }
+}
+
+/// Options of a deletion that names the object's uid.
+fn exactly(uid: &str, propagation: &str) -> Value {
+    serde_json::json!({
+        "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation,
+        "preconditions": {"uid": uid},
+    })
 }
 
 /// Whether everything that was sent stands in what is there, apart from what the server fills in.

@@ -12,19 +12,12 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::cluster::ClusterError;
+use crate::cluster::churn;
 use crate::cluster::resource::{RESOURCES, Resource};
 use crate::record::StateChangeKind;
 
 /// Namespaces of the cluster's own parts; what is in them is not ours to judge.
 pub const SYSTEM_NAMESPACES: &[&str] = &["kube-system", "kube-public", "kube-node-lease"];
-
-/// Annotations that controllers write on objects.
-const COMPONENT_ANNOTATIONS: &[&str] = &[
-    "deployment.kubernetes.io/revision",
-    "deployment.kubernetes.io/revision-history",
-    "deployment.kubernetes.io/desired-replicas",
-    "deployment.kubernetes.io/max-replicas",
-];
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectKey {
@@ -129,6 +122,7 @@ async fn read_kinds(
             state.add(resource.kind, &object);
         }
     }
+    state.leave_scaling_to_autoscalers();
     Ok(state)
 }
 
@@ -167,6 +161,69 @@ impl ClusterState {
                 .map(|(key, state)| (key.clone(), state.clone()))
                 .collect(),
         }
+    }
+
+    /// Leaves out how many replicas there are of what an autoscaler scales.
+    fn leave_scaling_to_autoscalers(&mut self) {
+        let autoscalers = self.objects.iter();
+        let scaled: Vec<ObjectKey> = autoscalers
+            .filter(|(key, _)| key.kind == "HorizontalPodAutoscaler")
+            .map(|(key, state)| {
+                let target = &state.content["spec"]["scaleTargetRef"];
+                ObjectKey {
+                    kind: text(&target["kind"]),
+                    namespace: key.namespace.clone(),
+                    name: text(&target["name"]),
+                }
+            })
+            .collect();
+        for key in scaled {
+            if let Some(state) = self.objects.get_mut(&key) {
+                churn::scaled(&mut state.content);
+            }
+        }
+    }
+
+    /// A state that an earlier version kept, without what counts no more: otherwise its reference could never be reached.
+    pub fn as_it_counts_now(mut self) -> ClusterState {
+        self.objects
+            .retain(|key, _| !churn::is_published(&key.kind, &key.name));
+        for (key, state) in &mut self.objects {
+            state.content = churn::without(&key.kind, &state.content);
+            if let Some(meta) = state.content["metadata"].as_object_mut() {
+                meta.retain(|_, value| !churn::says_nothing(value));
+            }
+        }
+        self.leave_scaling_to_autoscalers();
+        self
+    }
+
+    /// This state with some objects as they were before: those that a run is not answerable for.
+    pub fn taking_as_before(
+        mut self,
+        before: &ClusterState,
+        are: impl Fn(&ObjectKey) -> bool,
+    ) -> ClusterState {
+        self.objects.retain(|key, _| !are(key));
+        let kept = before.objects.iter().filter(|(key, _)| are(key));
+        self.objects
+            .extend(kept.map(|(key, state)| (key.clone(), state.clone())));
+        self
+    }
+
+    /// Nodes that do not work, with the reason.
+    pub fn lost_nodes(&self, before: Option<&ClusterState>) -> Vec<String> {
+        let is_node = |(key, _): &(&ObjectKey, &ObjectState)| key.kind == "Node";
+        let present = self.objects.iter().filter(is_node);
+        let mut lost: Vec<String> = present
+            .filter_map(|(key, state)| Some(format!("{key}: {}", state.unsettled.as_ref()?)))
+            .collect();
+        let earlier = before
+            .into_iter()
+            .flat_map(|before| before.objects.iter().filter(is_node));
+        let gone = earlier.filter(|(key, _)| !self.objects.contains_key(*key));
+        lost.extend(gone.map(|(key, _)| format!("{key} is gone")));
+        lost
     }
 
     /// SHA-256 over the canonical text, hex. A workload that is not at rest gives another hash than one that is.
@@ -238,12 +295,13 @@ impl ClusterState {
 fn counts(key: &ObjectKey, object: &Value) -> bool {
     let in_system = SYSTEM_NAMESPACES.contains(&key.namespace.as_str())
         || (key.kind == "Namespace" && SYSTEM_NAMESPACES.contains(&key.name.as_str()));
-    if in_system {
+    if in_system || churn::is_published(&key.kind, &key.name) {
         return false;
     }
     match key.kind.as_str() {
         // Old revisions stay as empty replica sets.
         "ReplicaSet" => object["spec"]["replicas"].as_i64().unwrap_or(1) > 0,
+        "Secret" => !churn::is_generated_token(object),
         // Pods and Jobs that a controller made follow from it; those that a person made count.
         "Pod" | "Job" => !has_controller(object),
         _ => true,
@@ -270,15 +328,13 @@ fn revision(kind: &str, object: &Value) -> Option<String> {
 }
 
 fn content(kind: &str, object: &Value) -> Value {
+    let object = churn::without(kind, object);
     let mut content = Map::new();
     for (field, value) in object.as_object().into_iter().flatten() {
         match field.as_str() {
             "apiVersion" | "kind" | "metadata" | "status" => {}
             "data" | "binaryData" | "stringData" => {
                 content.insert(field.clone(), digests(value));
-            }
-            "spec" => {
-                content.insert(field.clone(), spec(kind, value));
             }
             _ => {
                 content.insert(field.clone(), value.clone());
@@ -288,23 +344,8 @@ fn content(kind: &str, object: &Value) -> Value {
     let mut meta = Map::new();
     let original = &object["metadata"];
     for field in ["labels", "annotations", "finalizers"] {
-        let mut value = original[field].clone();
-        if field == "annotations" {
-            // Agents of the node write there at any time.
-            if kind == "Node" {
-                continue;
-            }
-            if let Some(annotations) = value.as_object_mut() {
-                annotations.retain(|key, _| !COMPONENT_ANNOTATIONS.contains(&key.as_str()));
-            }
-        }
-        let empty = match &value {
-            Value::Object(map) => map.is_empty(),
-            Value::Array(items) => items.is_empty(),
-            other => other.is_null(),
-        };
-        if !empty {
-            meta.insert(field.to_owned(), value);
+        if !churn::says_nothing(&original[field]) {
+            meta.insert(field.to_owned(), original[field].clone());
         }
     }
     if original.get("deletionTimestamp").is_some() {
@@ -312,37 +353,6 @@ fn content(kind: &str, object: &Value) -> Value {
     }
     content.insert("metadata".to_owned(), Value::Object(meta));
     Value::Object(content)
-}
-
-/// The spec without what the cluster assigns by itself.
-fn spec(kind: &str, spec: &Value) -> Value {
-    let mut spec = spec.clone();
-    if let Some(fields) = spec.as_object_mut() {
-        match kind {
-            "Service" => {
-                // `None` is a choice, an address is an assignment.
-                if fields.get("clusterIP").and_then(Value::as_str) != Some("None") {
-                    fields.remove("clusterIP");
-                    fields.remove("clusterIPs");
-                }
-                for port in fields
-                    .get_mut("ports")
-                    .and_then(Value::as_array_mut)
-                    .into_iter()
-                    .flatten()
-                {
-                    if let Some(port) = port.as_object_mut() {
-                        port.remove("nodePort");
-                    }
-                }
-            }
-            "PersistentVolumeClaim" => {
-                fields.remove("volumeName");
-            }
-            _ => {}
-        }
-    }
-    spec
 }
 
 fn digests(data: &Value) -> Value {
@@ -359,9 +369,16 @@ fn digests(data: &Value) -> Value {
         .into()
 }
 
-/// Why a workload is not at rest: its controller has not seen the spec, or not every replica is new and ready.
+/// Why a workload is not at rest: its controller has not seen the spec, or not every replica is new and ready. Or why a
+/// node does not work.
 fn unsettled(kind: &str, object: &Value) -> Option<String> {
     let status = &object["status"];
+    if kind == "Node" {
+        let mut conditions = status["conditions"].as_array()?.iter();
+        let ready = conditions.find(|condition| condition["type"] == "Ready")?;
+        let reason = ready["reason"].as_str().unwrap_or("no reason given");
+        return (ready["status"] != "True").then(|| format!("not ready ({reason})"));
+    }
     let count = |field: &str| status[field].as_i64().unwrap_or(0);
     let (desired, current) = match kind {
         "Deployment" | "StatefulSet" => (

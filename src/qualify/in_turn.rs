@@ -182,6 +182,7 @@ fn no_evidence(record: &Record) -> Option<&str> {
     let ours = matches!(
         code,
         FrameworkCode::ClusterUnreachable
+            | FrameworkCode::ClusterChanged
             | FrameworkCode::ResetNotProven
             | FrameworkCode::StoreUnavailable
             | FrameworkCode::Interrupted

@@ -1,10 +1,14 @@
 //! The stages after the verdict: our fault is taken back, and the namespaces are proven to be as they were.
 
 use crate::cluster::reset;
+use crate::cluster::state::Difference;
 use crate::inject;
 use crate::record::FrameworkCode;
 use crate::run::Proven;
 use crate::run::stage::{Failed, Run, Stage};
+
+/// Changes by others that are named in a run's record; the rest is counted.
+const TOLD: usize = 5;
 
 impl Run<'_> {
     /// Takes back the fault and only that.
@@ -28,8 +32,11 @@ impl Run<'_> {
             return Ok(Stage::Done);
         };
         let reached = reset::to_reference(&self.client, fixture, &mut self.owned, reference).await;
+        let mut by_others = Vec::new();
         let failure = match reached {
             Ok(state) => {
+                let (state, others) = self.reach().apart(reference, state);
+                by_others = others;
                 let hash = state.hash();
                 let equal = self.record.state_hash_before.as_ref() == Some(&hash);
                 self.record.state_hash_after = Some(hash);
@@ -41,6 +48,9 @@ impl Run<'_> {
             }
             Err(error) => Some(crate::run::stage::chain(&error)),
         };
+        if !by_others.is_empty() {
+            self.tell_others(&by_others);
+        }
         if failure.is_none() && self.record.undo.error.is_none() {
             self.proven = Proven::Restored;
         }
@@ -51,6 +61,18 @@ impl Run<'_> {
                 Err(Failed::new(FrameworkCode::ResetNotProven, reason))
             }
         }
+    }
+
+    /// Says what others changed elsewhere during the run, which is neither the agent's nor ours to mend.
+    fn tell_others(&mut self, others: &[Difference]) {
+        let named: Vec<String> = others.iter().take(TOLD).map(ToString::to_string).collect();
+        let more = others.len().saturating_sub(TOLD);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        self.note = Some(format!("elsewhere, by others: {}{more}", named.join("; ")));
     }
 
     /// Closes the cluster to further runs. One that ends with the process needs no such note, nor its journal entry.

@@ -235,7 +235,7 @@ impl<'a> Run<'a> {
         };
         let failed = match outcome {
             Ok(Ok(next)) => return next,
-            Ok(Err(failed)) => failed,
+            Ok(Err(failed)) => self.explained(failed).await,
             Err(panic) => Failed::new(FrameworkCode::Internal, panic_text(panic.as_ref())),
         };
         (self.emit)(Event::Failed {

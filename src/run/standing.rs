@@ -63,7 +63,7 @@ fn reference(
     fixture: &Fixture,
 ) -> Result<Option<ClusterState>, StoreError> {
     let kept: Option<Reference> = store.reference(&key(cluster_uid, fixture))?;
-    Ok(kept.map(|kept| kept.state))
+    Ok(kept.map(|kept| kept.state.as_it_counts_now()))
 }
 
 /// Brings the namespaces of ours in a cluster back to the reference, or away where there never was one. Can be repeated.

@@ -4,6 +4,7 @@
 //! on until the repair shows or the budget ends. Where it changed nothing they watch on long enough to see a fault that
 //! heals itself, so that no agent is scored on it, however early it left.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -12,6 +13,7 @@ use crate::cluster::state::{self, ObjectKey};
 use crate::inject::change::Plan;
 use crate::observe;
 use crate::record::{DetectorOutcome, FrameworkCode};
+use crate::run::others::Reach;
 use crate::run::stage::{Failed, Run, Stage};
 use crate::run::work::{self, Worked};
 use crate::run::{QUIET_WATCH, RunKind, SETTLE, Watching, changes};
@@ -90,6 +92,34 @@ impl Run<'_> {
         QUIET_WATCH.max(window + SETTLE)
     }
 
+    /// How far what the agent wrote may have reached.
+    pub(super) fn reach(&self) -> Reach {
+        let ours = self.fixture.as_ref().map(|fixture| &fixture.namespaces);
+        Reach::of(&self.record.actions, ours.unwrap_or(&BTreeSet::new()))
+    }
+
+    /// A failure that a lost node, or somebody else's limit in our namespaces, explains is told as that.
+    pub(super) async fn explained(&self, failed: Failed) -> Failed {
+        let symptom = matches!(
+            failed.code,
+            FrameworkCode::BaselineUnhealthy
+                | FrameworkCode::FaultNotManifest
+                | FrameworkCode::FaultVanished
+        );
+        let Some(before) = self.reference.as_ref().filter(|_| symptom) else {
+            return failed;
+        };
+        let Ok(now) = state::read(&self.client).await else {
+            return failed;
+        };
+        let spoilt = self.reach().interference(before, &now);
+        if spoilt.is_empty() {
+            return failed;
+        }
+        let message = format!("{}; therefore {}", spoilt.join("; "), failed.message);
+        Failed::new(FrameworkCode::ClusterChanged, message)
+    }
+
     /// Answers the objects of the fault that are gone, or are others by now.
     async fn note_state_changes(&mut self) -> Result<Vec<String>, Failed> {
         let Some(before) = &self.reference else {
@@ -100,6 +130,15 @@ impl Run<'_> {
         let now = state::read(&self.client)
             .await
             .map_err(|error| Failed::because(FrameworkCode::ClusterUnreachable, &error))?;
+        let reach = self.reach();
+        let spoilt = reach.interference(before, &now);
+        if !spoilt.is_empty() {
+            return Err(Failed::new(
+                FrameworkCode::ClusterChanged,
+                spoilt.join("; "),
+            ));
+        }
+        let (now, _) = reach.apart(before, now);
         self.record.state_changes =
             changes::beyond_the_fault(before, &now, plan, &self.order.scenario);
         self.record.detector.violated = changes::violated(&self.record.state_changes);

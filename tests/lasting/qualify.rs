@@ -20,12 +20,15 @@ fn qualify(served: &Served) -> std::process::Command {
 fn a_qualification_in_a_lasting_cluster_leaves_no_record_and_nothing_behind_where_it_is_interrupted()
  {
     let served = Served::start();
-    let empty = held(&served.url);
     let mut interrupted = qualify(&served)
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    reader::wait_for("the fixture", || held(&served.url) != empty);
+    // The first run, without a fault, is over by then.
+    reader::wait_for("the fault", || {
+        let held = held(&served.url);
+        held.values().any(|object| object["spec"]["replicas"] == 0)
+    });
     signal(&interrupted, "-INT");
     assert_eq!(interrupted.wait().unwrap().code(), Some(130));
     assert_eq!(served.records(WORKSPACE), []);
@@ -44,6 +47,8 @@ fn a_qualification_in_a_lasting_cluster_leaves_no_record_and_nothing_behind_wher
     let unready = reader::unready(&served.url);
     assert!(unready.is_empty(), "{unready:#?}");
     let said = String::from_utf8_lossy(&output.stderr);
+    // What had come to its end before the interruption was not run again.
+    assert!(said.contains("1 run in"), "{said}");
     assert!(
         said.contains("2 runs one after another, which may take up to"),
         "{said}"

@@ -290,8 +290,11 @@ fn ending(finished: &Finished) -> String {
     if !record.qualified {
         lines.push((
             "unqualified",
-            "nobody has yet measured here that the scenario tells a repair from none: no claim rests on it"
-                .to_owned(),
+            format!(
+                "nobody has yet measured on {} {} that the scenario tells a repair from none: no claim rests on it",
+                record.cluster.kind.as_str(),
+                record.cluster.version
+            ),
         ));
     }
     let mut table = Output::table(&[]);

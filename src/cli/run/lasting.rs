@@ -10,6 +10,7 @@ use crate::cli::failure::Failure;
 use crate::cli::run::{Args, ended, plan, repetitions};
 use crate::cli::{Context, recovery};
 use crate::clock;
+use crate::cluster::coverage;
 use crate::cluster::kubeconfig::Chosen;
 use crate::cluster::target::Target;
 use crate::inject::journal::Place;
@@ -85,6 +86,10 @@ pub(in crate::cli) async fn make_ready(
     }
     let found = recover(store, Some(target)).await.map_err(Failure::input)?;
     for line in recovery::lines(context, &found) {
+        context.output.note(&line);
+    }
+    // What cannot be read at all the run itself meets, and says so with its own code.
+    for line in coverage::gaps(&target.client()).await.unwrap_or_default() {
         context.output.note(&line);
     }
     match found.left {

@@ -49,8 +49,9 @@ pub(super) fn run(
         let place = Place::of(&target);
         tell_closed(context, &store, &place);
         context.output.note(&format!(
-            "{} runs in {} of wall time",
+            "{} run{} in {} of wall time",
             progress.ran,
+            if progress.ran == 1 { "" } else { "s" },
             in_words(started.elapsed())
         ));
         match qualified {
