@@ -10,6 +10,8 @@
 
 #[path = "lasting/gone.rs"]
 mod gone;
+#[path = "lasting/held.rs"]
+mod held;
 #[path = "lasting/kill.rs"]
 mod kill;
 #[path = "lasting/qualify.rs"]
