@@ -27,3 +27,11 @@ bench:
 # Matched values per recorded fault, embedded cluster against a real Kubernetes
 fidelity:
     cargo test --release --test fidelity -- --nocapture
+
+# What CI does on a real Kubernetes, started on this machine for it (root; minutes). docs/real-tier.md
+real-short:
+    BREAKAGE_REQUIRE_REAL=1 tests/real/cluster with cargo test --test real -- --nocapture
+
+# All advocate scenarios, 20 kills and every qualification on a real Kubernetes (root; hours)
+real:
+    BREAKAGE_REQUIRE_REAL=1 BREAKAGE_REAL_WHOLE=1 tests/real/cluster with cargo test --test real -- --nocapture
