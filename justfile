@@ -34,4 +34,5 @@ real-short:
 
 # All advocate scenarios, 20 kills and every qualification on a real Kubernetes (root; hours)
 real:
-    BREAKAGE_REQUIRE_REAL=1 BREAKAGE_REAL_WHOLE=1 tests/real/cluster with cargo test --test real -- --nocapture
+    BREAKAGE_REQUIRE_REAL=1 BREAKAGE_REAL_WHOLE=1 BREAKAGE_REAL_POLICY=1 BREAKAGE_REAL_PROMETHEUS=1 \
+        tests/real/cluster with cargo test --test real -- --nocapture

@@ -33,11 +33,11 @@ impl Aim {
             "prepare" => (TWO_OBJECTS, "noop", 4_000),
             "healthy" => (ONE_FIELD, "noop", 8_000),
             // As long as the writes themselves take.
-            "inject" => (TWO_OBJECTS, "noop", 30),
+            "inject" => (TWO_OBJECTS, "noop", 80),
             "manifest" => (TWO_OBJECTS, "noop", 8_000),
             "work" => (TWO_OBJECTS, "rules", 30_000),
             "settle" => (ONE_FIELD, "noop", 20_000),
-            "undo" => (TWO_OBJECTS, "rules", 30),
+            "undo" => (TWO_OBJECTS, "rules", 15),
             "clean" => (TWO_OBJECTS, "rules", 1_000),
             other => unreachable!("no stage {other}"),
         };

@@ -1,6 +1,6 @@
 //! A run in a terminal, where a person sees its stages go by: what a test waits for before it kills.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -19,6 +19,8 @@ const GLANCE: Duration = Duration::from_millis(2);
 pub struct Watched {
     /// util-linux's `script`, which lends the terminal.
     lender: Child,
+    /// Stands by to kill the run at one newline: starting a program takes longer than the shortest stage.
+    killer: Child,
     screen: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -51,7 +53,12 @@ impl Watched {
                 kept.lock().unwrap().extend_from_slice(&piece[..length]);
             }
         });
-        Watched { lender, screen }
+        let killer = stand_by(&mut lender);
+        Watched {
+            lender,
+            killer,
+            screen,
+        }
     }
 
     /// All that was ever on the screen.
@@ -91,16 +98,36 @@ impl Watched {
 
     /// SIGKILL to the run itself; answers the stage that was on the screen then, or none where the run had ended.
     pub fn kill(mut self) -> Option<&'static str> {
-        let shown = self.stage().map(|at| STAGES[at]);
-        let children = format!("/proc/{0}/task/{0}/children", self.lender.id());
-        let run = std::fs::read_to_string(children).unwrap_or_default();
-        let run = run.split_whitespace().next();
-        let killed = run.is_some_and(|pid| {
-            let mut kill = Command::new("kill");
-            kill.args(["-KILL", pid]).stderr(Stdio::null());
-            kill.status().unwrap().success()
-        });
+        // The pipe breaks where the run could not be found any more.
+        let sent = self.killer.stdin.take().unwrap().write_all(b"\n");
+        let killed = self.killer.wait().unwrap().success() && sent.is_ok();
         self.lender.wait().unwrap();
-        shown.filter(|_| killed)
+        // What was drawn in the last moment stands in the pipe.
+        std::thread::sleep(Duration::from_millis(50));
+        self.stage().map(|at| STAGES[at]).filter(|_| killed)
     }
+}
+
+/// A shell that waits for one line and then kills the run, the lender's only child.
+fn stand_by(lender: &mut Child) -> Child {
+    let children = format!("/proc/{0}/task/{0}/children", lender.id());
+    let started = Instant::now();
+    let run = loop {
+        let listed = std::fs::read_to_string(&children).unwrap_or_default();
+        if let Some(run) = listed.split_whitespace().next() {
+            break run.to_owned();
+        }
+        let ended = lender.try_wait().unwrap().is_some();
+        assert!(
+            !ended && started.elapsed() < PATIENCE,
+            "no run in its terminal"
+        );
+        std::thread::sleep(GLANCE);
+    };
+    Command::new("/bin/sh")
+        .args(["-c", "read line; kill -KILL \"$1\"", "sh", &run])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
