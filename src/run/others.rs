@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use crate::cluster::state::{ClusterState, Difference, ObjectKey};
 use crate::gateway::record::NOT_KEPT;
+use crate::inject::change::Plan;
 use crate::record::Action;
 
 /// How far an agent's writes may have reached.
@@ -22,6 +23,8 @@ pub struct Reach {
     anywhere: bool,
     /// Kinds that it wrote in each of our namespaces: plural and namespace.
     within: BTreeSet<(String, String)>,
+    /// What the fault itself created.
+    fault: BTreeSet<ObjectKey>,
 }
 
 impl Reach {
@@ -53,6 +56,19 @@ impl Reach {
             }
         }
         reach
+    }
+
+    /// With a fault that creates objects, which are nobody else's.
+    pub fn beside(mut self, plan: Option<&Plan>) -> Reach {
+        let created = plan.iter().flat_map(|plan| &plan.created);
+        self.fault = created
+            .map(|one| ObjectKey {
+                kind: one.object.kind.clone(),
+                namespace: one.object.namespace.clone(),
+                name: one.object.name.clone(),
+            })
+            .collect();
+        self
     }
 
     /// Whether a change of an object is certainly not the agent's.
@@ -90,6 +106,9 @@ impl Reach {
             let Some((_, plural)) = LIMITS.iter().find(|(kind, _)| *kind == key.kind) else {
                 continue;
             };
+            if self.fault.contains(key) {
+                continue;
+            }
             let agents = (*plural).to_owned();
             let by_agent = self.anywhere || self.within.contains(&(agents, key.namespace.clone()));
             if self.ours.contains(&key.namespace) && !before.objects.contains_key(key) && !by_agent

@@ -95,7 +95,7 @@ impl Run<'_> {
     /// How far what the agent wrote may have reached.
     pub(super) fn reach(&self) -> Reach {
         let ours = self.fixture.as_ref().map(|fixture| &fixture.namespaces);
-        Reach::of(&self.record.actions, ours.unwrap_or(&BTreeSet::new()))
+        Reach::of(&self.record.actions, ours.unwrap_or(&BTreeSet::new())).beside(self.plan.as_ref())
     }
 
     /// A failure that a lost node, or somebody else's limit in our namespaces, explains is told as that.

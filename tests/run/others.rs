@@ -192,3 +192,12 @@ fn a_node_that_goes_and_a_quota_of_somebody_else_make_the_run_no_evidence() {
     assert!(!record.undo.quarantined);
     assert_eq!(record.state_hash_before, record.state_hash_after);
 }
+
+#[test]
+fn a_policy_that_the_fault_itself_made_is_nobody_elses() {
+    let bench = Bench::new();
+    let scenario = bench.library.scenario("network-policy-wrong-peer-advocate");
+    let record = bench.run_built_in(&scenario.unwrap(), "noop", 1).record;
+    assert_eq!(record.state, RunState::Timeout);
+    assert!(!record.undo.quarantined && record.undo.succeeded);
+}
