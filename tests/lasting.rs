@@ -8,6 +8,8 @@
     reason = "a test that cannot set its stage has failed"
 )]
 
+#[path = "lasting/compare.rs"]
+mod compare;
 #[path = "lasting/gone.rs"]
 mod gone;
 #[path = "lasting/held.rs"]
