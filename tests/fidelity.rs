@@ -12,6 +12,8 @@ mod compare;
 mod names;
 #[path = "fidelity/play.rs"]
 mod play;
+#[path = "fidelity/recorded.rs"]
+mod recorded;
 #[path = "fidelity/values.rs"]
 mod values;
 

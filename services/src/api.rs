@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acme_services::{STOPPING, VERSION, api};
+use acme_services::{NOT_FOUND_BODY, STOPPING, VERSION, api};
 use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use tokio::net::TcpListener;
@@ -135,7 +135,7 @@ impl Service {
             ),
             _ => (
                 "",
-                answer(StatusCode::NOT_FOUND, "text/plain", "not found\n"),
+                answer(StatusCode::NOT_FOUND, "text/plain", NOT_FOUND_BODY),
             ),
         };
         let status = answer.status().as_u16();
@@ -170,7 +170,7 @@ impl Service {
                 answer(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "application/json",
-                    "{\"error\":\"database is not available\"}\n",
+                    api::NO_CASES_BODY,
                 )
             }
         }

@@ -19,10 +19,8 @@ pub async fn run() -> ExitCode {
     let process = std::process::id();
     line::postgres(process, database::STARTING);
     let Some(password) = crate::variable(database::PASSWORD) else {
-        line::postgres(
-            process,
-            &format!("FATAL:  {} is not set", database::PASSWORD),
-        );
+        let not_set = database::NOT_SET.replace("{name}", database::PASSWORD);
+        line::postgres(process, &not_set);
         return ExitCode::FAILURE;
     };
     let user = crate::variable(database::USER).unwrap_or(database::DEFAULT_USER.to_owned());

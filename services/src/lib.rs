@@ -17,6 +17,17 @@ pub const SERVE: &str = "serve";
 pub const DRAIN_MS: u64 = 5_000;
 /// What every service that logs JSON says on SIGTERM.
 pub const STOPPING: &str = "received SIGTERM, shutting down";
+/// What stands at a path that a service does not have.
+pub const NOT_FOUND_BODY: &str = "not found\n";
+
+// Measured on a real node, for the embedded cluster: the program does not read these.
+
+/// Compressed size of the image, in bytes.
+pub const IMAGE_BYTES: u64 = 1_218_705;
+/// Memory of a service that holds nothing yet, in KiB: what its cgroup is charged, without the shared program text.
+pub const RESIDENT_KIB: u64 = 900;
+/// Processor time of a start, in microseconds.
+pub const START_CPU_US: u64 = 1_500;
 
 /// A number that a service takes from its environment.
 #[derive(Clone, Copy, Debug)]
@@ -79,10 +90,26 @@ pub mod api {
     /// What a healthy check and an empty list of cases look like.
     pub const HEALTH_BODY: &str = "ok\n";
     pub const CASES_BODY: &str = "{\"cases\":[]}\n";
+    /// What stands there while the database is away.
+    pub const NO_CASES_BODY: &str = "{\"error\":\"database is not available\"}\n";
     /// The query behind the list of cases.
     pub const CASES_QUERY: &str = "SELECT id, title, opened_at FROM cases ORDER BY id LIMIT 50";
     /// The histogram among its metrics, without its unit; the published detectors read it.
     pub const REQUEST_DURATION: &str = "http_server_request_duration";
+
+    /// Its metrics before the first request.
+    pub const METRICS_BODY: &str = "\
+        # HELP http_server_request_duration_seconds Duration of HTTP server requests.\n\
+        # TYPE http_server_request_duration_seconds histogram\n\
+        # UNIT http_server_request_duration_seconds seconds\n\
+        # EOF\n";
+
+    /// Processor time until the first line and for the connection, then for each MiB of the index and for a request
+    /// that verifies nothing, in microseconds; measured.
+    pub const START_CPU_US: u64 = super::START_CPU_US;
+    pub const CONNECT_CPU_US: u64 = 3_000;
+    pub const INDEX_CPU_US_PER_MB: u64 = 1_000;
+    pub const REQUEST_CPU_US: u64 = 150;
 
     /// Log messages, in the order in which they come.
     pub const STARTING: &str = "starting advocate-api";
@@ -111,8 +138,12 @@ pub mod database {
         default: 5432,
     };
 
+    /// Processor time of deriving the verifiers at the start, in microseconds; measured.
+    pub const START_CPU_US: u64 = 6_000;
+
     /// Log messages after the time and the process, in the order in which they come.
     pub const STARTING: &str = "LOG:  starting advocate-db 2.4.1";
+    pub const NOT_SET: &str = "FATAL:  {name} is not set";
     pub const LISTENING: &str = "LOG:  listening on IPv4 address \"0.0.0.0\", port {port}";
     pub const READY: &str = "LOG:  database system is ready to accept connections";
     pub const STOPPING: &str = "LOG:  received fast shutdown request";

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use acme_services::{STOPPING, web};
+use acme_services::{NOT_FOUND_BODY, STOPPING, web};
 use hyper::StatusCode;
 use tokio::net::TcpListener;
 
@@ -23,7 +23,7 @@ pub async fn run() -> ExitCode {
     let page = |request: hyper::Request<hyper::body::Incoming>| async move {
         match request.uri().path() {
             web::ROOT => http::answer(StatusCode::OK, "text/plain", web::BODY),
-            _ => http::answer(StatusCode::NOT_FOUND, "text/plain", "not found\n"),
+            _ => http::answer(StatusCode::NOT_FOUND, "text/plain", NOT_FOUND_BODY),
         }
     };
     http::serve(listener, &mut stop, page, || {

@@ -308,10 +308,7 @@ mod tests {
         std::fs::write(workspace.path().join(&path), &text).unwrap();
         let same = Fixtures::open(workspace.path()).unwrap();
         assert_eq!(same.overrides().count(), 0);
-        let edited = text.replace(
-            "ghcr.io/acme/advocate-api:2.4.1",
-            "ghcr.io/acme/advocate-api:2.5.0",
-        );
+        let edited = text.replace("ghcr.io/acme/services:2.4.1", "ghcr.io/acme/services:2.5.0");
         std::fs::write(workspace.path().join(&path), edited).unwrap();
         let other = Fixtures::open(workspace.path()).unwrap();
         assert_eq!(other.overrides().collect::<Vec<_>>(), [&id]);

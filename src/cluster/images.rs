@@ -1,15 +1,20 @@
 //! The images of our fixtures: what the registries of an embedded cluster hold.
 //!
-//! The advocate service and its database behave as recorded on a Kubernetes v1.34.4 one-node cluster. Every
-//! reference not listed here does not exist, and every registry host not listed does not resolve.
+//! The services' image says and costs what the program beside it says and costs on a real node: both take it from
+//! `acme_services`. Every reference not listed here does not exist, and every registry host not listed does not
+//! resolve.
 
 use std::sync::Arc;
 
-use crate::embedded::image::program::{Amount, Line, Listen, Path, Program, Protocol, Step};
+use acme_services::{Setting, api, cache, database, web};
+
+use crate::embedded::image::program::{
+    Amount, Driver, Line, Listen, Path, Program, Protocol, Step,
+};
 use crate::embedded::image::{DEFAULT_PATH, Image, Registry};
 
 /// Tools of a static busybox.
-const BUSYBOX: &[&str] = &[
+pub const BUSYBOX: &[&str] = &[
     "sh", "ash", "sleep", "true", "false", "echo", "cat", "test", "[", "touch", "dd", "kill",
     "env", "ls", "printf", "pwd", "id", "hostname", "date", "wget", "nslookup", "rm", "mkdir",
     "head", "tail", "grep", "ps", "seq", "whoami", "uname", "nc", "stat", "httpd",
@@ -21,9 +26,8 @@ pub fn registry() -> Registry {
     for host in ["docker.io", "ghcr.io", "registry.k8s.io", "quay.io"] {
         registry.add_host(host);
     }
-    let all: [(&str, Image); 10] = [
-        ("ghcr.io/acme/advocate-api:2.4.1", advocate_api()),
-        ("docker.io/library/postgres:15", postgres()),
+    let all: [(&str, Image); 9] = [
+        (acme_services::IMAGE, services()),
         ("docker.io/library/busybox:1.36", busybox()),
         ("docker.io/library/busybox:1.37", newer_busybox()),
         ("docker.io/library/nginx:1.27", nginx()),
@@ -77,167 +81,212 @@ fn newer_busybox() -> Image {
     image
 }
 
-fn advocate_api() -> Image {
-    let mut image = base(
-        "c94b5e4e95b22c5038e55197eb6700c47e17877cfe450a95390990e653f8612c",
-        10_488_431,
-    )
-    .with_tools(BUSYBOX)
-    .with_tools(&["curl"])
-    .with_program("/bin/advocate-api", advocate_program());
-    image.entrypoint = strings(&["/bin/advocate-api"]);
-    image.cmd = strings(&["serve"]);
-    image.user = "1000".to_owned();
+/// The services of our fixtures: one program of four names in an otherwise empty image.
+fn services() -> Image {
+    let mut image = base(&digest_of(acme_services::IMAGE), acme_services::IMAGE_BYTES);
+    for (name, program) in [
+        (api::NAME, advocate_api()),
+        (database::NAME, advocate_db()),
+        (web::NAME, invoice_web()),
+        (cache::NAME, invoice_cache()),
+    ] {
+        image = image.with_program(&format!("/bin/{name}"), program);
+    }
+    image.entrypoint = vec![format!("/bin/{}", api::NAME)];
+    image.cmd = strings(&[acme_services::SERVE]);
+    image.user = acme_services::USER.to_owned();
     image
 }
 
-fn advocate_program() -> Program {
-    let info = |msg: &str| Line::json(&[("level", "info"), ("msg", msg)]);
+/// A service before its own steps: it takes one command, and SIGTERM from the first moment on.
+fn service(name: &str, stopping: Line, drain_ms: u64, steps: Vec<Step>) -> Program {
+    let mut all = vec![Step::HandleTerm {
+        line: Some(stopping),
+        exit: 0,
+        drain_ms,
+    }];
+    all.extend(steps);
     Program {
-        name: "advocate-api".to_owned(),
-        commands: Some(strings(&["serve"])),
-        refusal: "advocate-api: unknown command \"{arg}\", expected: serve".to_owned(),
-        refusal_exit: 2,
-        unhandled_term_exit: Some(2),
-        // A 4Mi limit lets it log and connect and ends it in the index; 32Mi lets 16 MiB of index in.
-        base_kib: 3_400,
-        steps: vec![
-            Step::Cpu(2_500),
-            Step::Log(Line::json(&[
-                ("level", "info"),
-                ("msg", "starting advocate-api"),
-                ("version", "2.4.1"),
-            ])),
-            Step::Require {
-                names: strings(&["DATABASE_URL", "SESSION_SECRET", "ANTHROPIC_API_KEY"]),
-                line: Line::json(&[
-                    ("level", "error"),
-                    ("msg", "required environment variable is not set"),
-                    ("name", "{name}"),
-                ]),
-                exit: 1,
-            },
-            Step::Cpu(4_000),
-            Step::Connect {
-                url_env: "DATABASE_URL".to_owned(),
-                timeout_ms: 10_000,
-                line: Line::json(&[
-                    ("err", "{err}"),
-                    ("level", "error"),
-                    ("msg", "cannot connect to database"),
-                ]),
-                exit: 1,
-            },
-            Step::Log(info("database connection established")),
-            Step::Fill {
-                mib: Amount::env("INDEX_MB", 48),
-                chunk_mib: 16,
-                // 11 to 13 ms for each 16 MiB where nothing throttles.
-                cpu_us_per_mib: 830,
-                line: Line::json(&[
-                    ("level", "info"),
-                    ("loaded_mb", "{done}"),
-                    ("msg", "loading case index"),
-                ]),
-            },
-            Step::Wait(Amount::env("STARTUP_MS", 1_500)),
-            Step::HandleTerm {
-                line: Some(info("received SIGTERM, shutting down")),
-                exit: 0,
-                drain_ms: 5_000,
-            },
-            Step::Log(Line::json(&[
-                ("addr", ":${PORT:-8080}"),
-                ("level", "info"),
-                ("msg", "listening"),
-            ])),
-            Step::Listen(advocate_listen()),
-        ],
+        name: name.to_owned(),
+        commands: Some(strings(&[acme_services::SERVE])),
+        refusal: acme_services::UNKNOWN_COMMAND.replace("{name}", name),
+        refusal_exit: acme_services::UNKNOWN_COMMAND_EXIT,
+        base_kib: acme_services::RESIDENT_KIB,
+        steps: all,
+        ..Program::default()
     }
 }
 
+/// The number that a service takes from its environment.
+fn amount(setting: Setting) -> Amount {
+    Amount::env(setting.env, setting.default)
+}
+
+/// The address that a service says it listens on.
+fn address(setting: Setting) -> String {
+    format!(":${{{}:-{}}}", setting.env, setting.default)
+}
+
+fn info(msg: &str) -> Line {
+    Line::json(&[("level", "info"), ("msg", msg)])
+}
+
+fn advocate_api() -> Program {
+    let error = |msg, field, value| Line::json(&[("level", "error"), ("msg", msg), (field, value)]);
+    let steps = vec![
+        Step::Cpu(api::START_CPU_US),
+        Step::Log(Line::json(&[
+            ("level", "info"),
+            ("msg", api::STARTING),
+            ("version", acme_services::VERSION),
+        ])),
+        Step::Require {
+            names: strings(&api::REQUIRED),
+            line: error(api::NOT_SET, "name", "{name}"),
+            exit: 1,
+        },
+        Step::Cpu(api::CONNECT_CPU_US),
+        Step::Connect {
+            driver: Driver::TokioPostgres,
+            url_env: api::DATABASE_URL.to_owned(),
+            timeout_ms: api::CONNECT_LIMIT_MS,
+            line: error(api::NO_DATABASE, "err", "{err}"),
+            exit: 1,
+        },
+        Step::Log(info(api::CONNECTED)),
+        Step::Fill {
+            mib: amount(api::INDEX_MB),
+            chunk_mib: api::INDEX_STEP_MB,
+            cpu_us_per_mib: api::INDEX_CPU_US_PER_MB,
+            line: Line::json(&[
+                ("level", "info"),
+                ("loaded_mb", "{done}"),
+                ("msg", api::LOADING),
+            ]),
+        },
+        Step::Wait(amount(api::STARTUP_MS)),
+        Step::Log(Line::json(&[
+            ("addr", &address(api::PORT)),
+            ("level", "info"),
+            ("msg", api::LISTENING),
+        ])),
+        Step::Listen(advocate_listen()),
+    ];
+    let stopping = info(acme_services::STOPPING);
+    service(api::NAME, stopping, acme_services::DRAIN_MS, steps)
+}
+
 fn advocate_listen() -> Listen {
-    let path = |path: &str, cpu_us_each, cpu_times, asks_database, body: &str| Path {
+    let path = |path: &str, body: &str| Path {
         path: path.to_owned(),
-        prefix: false,
         status: 200,
-        cpu_us_each,
-        cpu_times,
-        asks_database,
+        cpu_us_each: api::REQUEST_CPU_US,
+        cpu_times: Amount::fixed(1),
         body: body.to_owned(),
+        ..Path::default()
     };
+    let paths = vec![
+        Path {
+            cpu_us_each: 1_000,
+            cpu_times: amount(api::INDEX_CHECK_MS),
+            given_up: true,
+            ..path(api::HEALTH, api::HEALTH_BODY)
+        },
+        Path {
+            without_database: Some(api::NO_CASES_BODY.to_owned()),
+            ..path(api::CASES, api::CASES_BODY)
+        },
+        path(api::METRICS, api::METRICS_BODY),
+    ];
     Listen {
-        port: Amount::env("PORT", 8080),
+        port: amount(api::PORT),
         loopback: false,
         speaks: Protocol::Http {
-            paths: vec![
-                // Hashing a MiB costs about a millisecond.
-                path(
-                    "/healthz",
-                    1_000,
-                    Amount::env("HEALTH_WORK", 10),
-                    false,
-                    "ok\n",
-                ),
-                path(
-                    "/api/cases",
-                    900,
-                    Amount::fixed(1),
-                    true,
-                    "{\"cases\":[]}\n",
-                ),
-            ],
+            paths,
+            not_found: acme_services::NOT_FOUND_BODY.to_owned(),
         },
     }
 }
 
-fn postgres() -> Image {
-    let program = Program {
-        name: "postgres".to_owned(),
-        base_kib: 24_000,
-        steps: vec![
-            Step::HandleTerm {
-                line: Some(Line::plain(
-                    "{pgtime} [1] LOG:  received smart shutdown request",
-                )),
-                exit: 0,
-                drain_ms: 5_000,
+fn advocate_db() -> Program {
+    // One process takes all sessions, so that its number is always that of the container's first one.
+    let line = |text: &str| Line::plain(&format!("{{pgtime}} [1] {text}"));
+    let port = format!("${{{}:-{}}}", database::PORT.env, database::PORT.default);
+    let listening = database::LISTENING.replace("{port}", &port);
+    let not_set = database::NOT_SET.replace("{name}", database::PASSWORD);
+    let steps = vec![
+        Step::Cpu(acme_services::START_CPU_US),
+        Step::Log(line(database::STARTING)),
+        Step::Require {
+            names: strings(&[database::PASSWORD]),
+            line: line(&not_set),
+            exit: 1,
+        },
+        Step::Log(line(&listening)),
+        Step::Cpu(database::START_CPU_US),
+        Step::Log(line(database::READY)),
+        Step::Listen(Listen {
+            port: amount(database::PORT),
+            loopback: false,
+            speaks: Protocol::Postgres {
+                user_env: database::USER.to_owned(),
+                password_env: database::PASSWORD.to_owned(),
+                shutdown_ms: 0,
             },
-            Step::Cpu(30_000),
-            Step::Log(Line::plain(
-                "{pgtime} [1] LOG:  starting PostgreSQL 15.14 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14+deb12u1) 12.2.0, 64-bit",
-            )),
-            Step::Log(Line::plain(
-                "{pgtime} [1] LOG:  listening on IPv4 address \"0.0.0.0\", port 5432",
-            )),
-            Step::Wait(Amount::fixed(1_400)),
-            Step::Log(Line::plain(
-                "{pgtime} [1] LOG:  database system is ready to accept connections",
-            )),
-            Step::Listen(Listen {
-                port: Amount::env("PGPORT", 5432),
-                loopback: false,
-                speaks: Protocol::Postgres {
-                    user_env: "POSTGRES_USER".to_owned(),
-                    password_env: "POSTGRES_PASSWORD".to_owned(),
-                    shutdown_ms: 300,
-                },
-            }),
-        ],
-        ..Program::default()
+        }),
+    ];
+    let stopping = Line::plain(&format!(
+        "{{pgtime}} [1] {}\n{{pgtime}} [1] {}",
+        database::STOPPING,
+        database::STOPPED
+    ));
+    service(database::NAME, stopping, 0, steps)
+}
+
+fn invoice_web() -> Program {
+    let page = Path {
+        path: web::ROOT.to_owned(),
+        status: 200,
+        cpu_us_each: api::REQUEST_CPU_US,
+        cpu_times: Amount::fixed(1),
+        body: web::BODY.to_owned(),
+        ..Path::default()
     };
-    let mut image = base(
-        "390e9fbcfa39a5810d56707f5ebcf5a5dcbc06d26e781965d3ad29f16b875163",
-        153_902_741,
-    )
-    .with_tools(BUSYBOX)
-    .with_tools(&["psql", "pg_isready", "curl", "bash"])
-    .with_program("/bin/postgres", program);
-    image.entrypoint = strings(&["postgres"]);
-    image
-        .env
-        .push(("PGDATA".to_owned(), "/var/lib/postgresql/data".to_owned()));
-    image
+    let steps = vec![
+        Step::Cpu(acme_services::START_CPU_US),
+        Step::Log(Line::json(&[
+            ("addr", &address(web::PORT)),
+            ("level", "info"),
+            ("msg", web::LISTENING),
+        ])),
+        Step::Listen(Listen {
+            port: amount(web::PORT),
+            loopback: false,
+            speaks: Protocol::Http {
+                paths: vec![page],
+                not_found: acme_services::NOT_FOUND_BODY.to_owned(),
+            },
+        }),
+    ];
+    let stopping = info(acme_services::STOPPING);
+    service(web::NAME, stopping, acme_services::DRAIN_MS, steps)
+}
+
+fn invoice_cache() -> Program {
+    let line = |text: &str| Line::plain(&format!("1:M {{redistime}} {text}"));
+    let steps = vec![
+        Step::Cpu(acme_services::START_CPU_US),
+        Step::Log(line(cache::READY)),
+        Step::Listen(Listen {
+            port: amount(cache::PORT),
+            loopback: false,
+            speaks: Protocol::Redis {
+                // It knows no passwords.
+                password_env: String::new(),
+            },
+        }),
+    ];
+    service(cache::NAME, line(cache::STOPPING), 0, steps)
 }
 
 /// A server that listens on one port, answers 200 on every path, and ends on SIGTERM.
@@ -270,6 +319,7 @@ fn http(port: u64, prefixes: &[&str]) -> Listen {
         port: Amount::fixed(port),
         loopback: false,
         speaks: Protocol::Http {
+            not_found: "404 page not found\n".to_owned(),
             paths: prefixes
                 .iter()
                 .map(|prefix| Path {
@@ -278,8 +328,8 @@ fn http(port: u64, prefixes: &[&str]) -> Listen {
                     status: 200,
                     cpu_us_each: 150,
                     cpu_times: Amount::fixed(1),
-                    asks_database: false,
                     body: "ok\n".to_owned(),
+                    ..Path::default()
                 })
                 .collect(),
         },

@@ -22,6 +22,7 @@ use crate::embedded::world::{self, World};
 
 pub mod clients;
 pub mod cpu;
+pub mod database;
 pub mod environment;
 pub mod eviction;
 pub mod files;

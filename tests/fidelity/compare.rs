@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use agent_breakage::cluster::images;
 use agent_breakage::embedded::bootstrap;
 use agent_breakage::embedded::cluster::{Cluster, ClusterConfig};
 use agent_breakage::embedded::kind::Kind;
@@ -85,7 +84,7 @@ impl Play {
         let config = ClusterConfig {
             seed: seed(),
             start: Time::parse("2026-11-30T21:00:00Z").expect("a valid time"),
-            images: images::registry(),
+            images: crate::recorded::registry(),
             denied: Denied::default(),
         };
         let cluster = Cluster::new(config);

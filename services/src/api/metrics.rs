@@ -86,6 +86,14 @@ mod tests {
     }
 
     #[test]
+    fn before_the_first_request_there_is_what_the_description_says() {
+        assert_eq!(
+            Metrics::new("shop").text(),
+            acme_services::api::METRICS_BODY
+        );
+    }
+
+    #[test]
     fn a_service_that_does_not_know_its_namespace_says_nothing_about_it() {
         let metrics = Metrics::new("");
         metrics.count("GET", "/healthz", 200, Duration::from_millis(30));

@@ -236,14 +236,7 @@ pub fn rebuilt_url(look: &Look<'_>, store: &Store, key: &str) -> Option<(String,
     let server = servers.next().filter(|_| servers.next().is_none())?;
     let (user, password) = set_up_with(look.evidence, server)?;
     let user = user?;
-    let image = server.template()["spec"]["containers"][0]["image"].as_str()?;
-    let (scheme, default_database) = if image.contains("postgres") {
-        ("postgres", user.as_str())
-    } else if image.contains("mysql") || image.contains("mariadb") {
-        ("mysql", user.as_str())
-    } else {
-        return None;
-    };
+    let scheme = scheme_of(look.evidence, server)?;
     let service = look.evidence.services.iter().find(|service| {
         service.subject.namespace == server.subject.namespace
             && !service.selector.is_empty()
@@ -261,7 +254,7 @@ pub fn rebuilt_url(look: &Look<'_>, store: &Store, key: &str) -> Option<(String,
             .iter()
             .any(|end| variable.name.to_uppercase().ends_with(end))
     })
-    .map_or(default_database.to_owned(), |variable| variable.value);
+    .map_or(user.clone(), |variable| variable.value);
     let url = Url {
         scheme: scheme.to_owned(),
         user: user.clone(),
@@ -279,4 +272,30 @@ pub fn rebuilt_url(look: &Look<'_>, store: &Store, key: &str) -> Option<(String,
             server.subject
         ),
     ))
+}
+
+/// The scheme of a database server's URLs, told by its image, by the names of what it is set up with, or by its port.
+fn scheme_of(evidence: &Evidence, server: &Workload) -> Option<&'static str> {
+    let container = &server.template()["spec"]["containers"][0];
+    let image = container["image"].as_str().unwrap_or_default();
+    let ports = container["ports"].as_array().into_iter().flatten();
+    let ports: Vec<i64> = ports
+        .filter_map(|port| port["containerPort"].as_i64())
+        .collect();
+    let names: Vec<String> = variables(evidence, server, container)
+        .into_iter()
+        .map(|variable| variable.name)
+        .collect();
+    let kinds: [(&str, &[&str], i64); 2] = [
+        ("postgres", &["postgres"], 5432),
+        ("mysql", &["mysql", "mariadb"], 3306),
+    ];
+    let told = kinds.iter().find(|(_, words, _)| {
+        words.iter().any(|word| {
+            let start = format!("{}_", word.to_uppercase());
+            image.contains(word) || names.iter().any(|name| name.starts_with(&start))
+        })
+    });
+    told.or_else(|| kinds.iter().find(|(_, _, port)| ports.contains(port)))
+        .map(|(scheme, _, _)| *scheme)
 }

@@ -48,7 +48,7 @@ const UNREACHABLE: &[&str] = &[
     "name resolution",
     "name or service not known",
     "i/o timeout",
-    "connection timed out",
+    "timed out",
     "no route to host",
     "could not connect",
     "cannot connect",
@@ -217,6 +217,13 @@ mod tests {
     #[test]
     fn refused_credentials_and_unreachable_peers_are_told_apart() {
         let refused = r#"{"err":"failed SASL auth: FATAL: password authentication failed for user \"u\" (SQLSTATE 28P01)","msg":"cannot connect to database"}"#;
+        let same_in_rust = r#"{"err":"db error: FATAL: password authentication failed for user \"u\"","msg":"cannot connect to database"}"#;
+        assert!(refuses_credentials(same_in_rust) && !is_unreachable(same_in_rust));
+        let silent = r#"{"err":"timed out after 10s","msg":"cannot connect to database"}"#;
+        assert!(is_unreachable(silent) && !is_unresolved(silent));
+        assert!(is_unresolved(
+            "error connecting to server: failed to lookup address information: Name or service not known"
+        ));
         let down = "dial tcp 10.43.76.154:5432: connect: connection refused";
         assert!(refuses_credentials(refused) && !is_unreachable(refused));
         assert!(!refuses_credentials(down) && is_unreachable(down) && !is_unresolved(down));

@@ -75,10 +75,13 @@ fn healthy(path: &str) -> Protocol {
         status: 200,
         cpu_us_each: 150,
         cpu_times: Amount::fixed(1),
-        asks_database: false,
         body: "OK".to_owned(),
+        ..Path::default()
     };
-    Protocol::Http { paths: vec![path] }
+    Protocol::Http {
+        paths: vec![path],
+        not_found: "404 page not found\n".to_owned(),
+    }
 }
 
 fn dns() -> Program {

@@ -25,7 +25,7 @@ pub struct Program {
 }
 
 /// A number from the environment, or a default; negative and unreadable values count as the default.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Amount {
     pub env: Option<String>,
     pub default: u64,
@@ -75,6 +75,7 @@ pub enum Step {
     Wait(Amount),
     /// Connects to the database named by a URL variable. On failure: a line with `{err}`, and an exit.
     Connect {
+        driver: Driver,
         url_env: String,
         timeout_ms: u64,
         line: Line,
@@ -102,6 +103,15 @@ pub enum Step {
     Listen(Listen),
     /// Ends.
     Exit(i32),
+}
+
+/// The library that a program talks to its database with; failures come in its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// pgx, of Go.
+    Pgx,
+    /// tokio-postgres, of Rust.
+    TokioPostgres,
 }
 
 /// A line of output.
@@ -148,6 +158,8 @@ pub struct Listen {
 pub enum Protocol {
     Http {
         paths: Vec<Path>,
+        /// What stands at any other path, with status 404.
+        not_found: String,
     },
     /// PostgreSQL with password authentication; user and password come from these variables at start.
     Postgres {
@@ -157,15 +169,13 @@ pub enum Protocol {
         shutdown_ms: u64,
     },
     /// Redis, with an optional password variable.
-    Redis {
-        password_env: String,
-    },
+    Redis { password_env: String },
     /// Accepts connections and says nothing.
     Plain,
 }
 
 /// An HTTP path. `prefix` matches everything below, too; any path not listed answers 404.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Path {
     pub path: String,
     pub prefix: bool,
@@ -173,7 +183,9 @@ pub struct Path {
     /// Processor time of one request: so many microseconds times the amount.
     pub cpu_us_each: u64,
     pub cpu_times: Amount,
-    /// Needs the connected database: 500 without it.
-    pub asks_database: bool,
+    /// The work ends with the client's patience, instead of being done for nobody.
+    pub given_up: bool,
     pub body: String,
+    /// The path needs the connected database: this and status 500 without it.
+    pub without_database: Option<String>,
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::embedded::kubelet::database;
 use crate::embedded::kubelet::machine::Machine;
 use crate::embedded::kubelet::network::{self, Answer, Connection, NameError};
 use crate::embedded::kubelet::process::Next;
@@ -62,14 +63,14 @@ impl Machine<'_> {
                 .iter()
                 .position(|run| run.facts.id == run_id)?;
             let mut run = self.pod.runs.remove(at);
-            let answer = network::serve(self.world, &mut run, index, path);
+            let answer = network::serve(self.world, &mut run, index, path, PATIENCE);
             self.pod.runs.insert(at, run);
             return answer;
         }
         let mut other = self.world.kubelet.pods.remove(uid)?;
         let answer = other
             .run_mut(run_id)
-            .and_then(|run| network::serve(self.world, run, index, path));
+            .and_then(|run| network::serve(self.world, run, index, path, PATIENCE));
         self.world.kubelet.pods.insert(uid.to_owned(), other);
         answer
     }
@@ -252,15 +253,17 @@ impl Machine<'_> {
         let host = option("-h", "PGHOST", "127.0.0.1");
         let port = option("-p", "PGPORT", "5432").parse().unwrap_or(5432);
         let user = option("-U", "PGUSER", "postgres");
-        let database = option("-d", "PGDATABASE", &user);
+        let named = option("-d", "PGDATABASE", &user);
         let password = from_env("PGPASSWORD", "");
         let place = (host.as_str(), port);
-        let answer = network::try_session(self.world, self.pod, place, &user, &password, &database);
+        let answer = database::try_session(self.world, self.pod, place, &user, &password, &named);
         let took = Duration::from_millis(25);
         if tool == "pg_isready" {
             let (word, code) = match &answer {
-                Err(why) if why.contains("refused") => ("no response", 2),
-                Err(why) if why.contains("shutting down") => ("rejecting connections", 1),
+                Err(failed) if failed.text.contains("refused") => ("no response", 2),
+                Err(failed) if failed.text.contains("shutting down") => {
+                    ("rejecting connections", 1)
+                }
                 _ => ("accepting connections", 0),
             };
             self.print(&format!("{host}:{port} - {word}\n"));
@@ -271,8 +274,11 @@ impl Machine<'_> {
                 self.print(" ?column? \n----------\n        1\n(1 row)\n\n");
                 self.done_after(took, 0)
             }
-            Err(why) => {
-                self.error(&format!("psql: error: {why}\n"));
+            Err(failed) => {
+                if let Some(noted) = &failed.noted {
+                    self.note(noted);
+                }
+                self.error(&format!("psql: error: {}\n", failed.text));
                 self.done_after(took, 2)
             }
         }

@@ -38,6 +38,30 @@ impl Cpu {
         }
     }
 
+    /// As [`Cpu::charge`], but what is not done by `end` is left undone. The answer then lies after `end`.
+    pub fn charge_until(&mut self, now: Time, micros: u64, end: Time) -> Time {
+        let mut trial = self.clone();
+        let done = trial.charge(now, micros);
+        if done <= end {
+            *self = trial;
+            return done;
+        }
+        // The most that can be done in time, found by halving: under a quota it is no simple product.
+        let (mut fits, mut exceeds) = (0, micros);
+        while exceeds - fits > 1 {
+            let middle = fits + (exceeds - fits) / 2;
+            if self.clone().charge(now, middle) <= end {
+                fits = middle;
+            } else {
+                exceeds = middle;
+            }
+        }
+        if fits > 0 {
+            self.charge(now, fits);
+        }
+        end + Duration::from_micros(1)
+    }
+
     /// Does `micros` of work from `now` on, after whatever is queued already; answers when it is done.
     pub fn charge(&mut self, now: Time, micros: u64) -> Time {
         let micros = i64::try_from(micros).unwrap_or(i64::MAX);
@@ -138,5 +162,22 @@ mod tests {
             Duration::from_micros(200)
         );
         assert!(cpu.is_busy(start));
+    }
+
+    #[test]
+    fn work_that_is_given_up_leaves_only_what_was_done_by_then() {
+        let start = Time::from_micros(0);
+        let second = start + Duration::from_secs(1);
+        let mut cpu = Cpu::limited(Some(10));
+        assert!(cpu.charge_until(start, 100_000, second) > second);
+        assert!(!cpu.is_busy(second));
+        assert_eq!(
+            cpu.nanocores(second, Duration::from_secs(1)),
+            10_000_000,
+            "the quota of a second was spent and no more"
+        );
+        let mut free = Cpu::limited(None);
+        let done = free.charge_until(start, 100_000, second);
+        assert_eq!(done.since(start), Duration::from_millis(100));
     }
 }

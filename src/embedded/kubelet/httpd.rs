@@ -10,6 +10,8 @@ use crate::embedded::kubelet::process::{self, Frame, Next, Owner, Process, Progr
 const RESIDENT_KIB: u64 = 240;
 /// Processor time of one request, in microseconds: a fork, one small file.
 const REQUEST_US: u64 = 450;
+/// What it says of a file that is not there.
+const NOT_FOUND: &str = "<HTML><HEAD><TITLE>404 Not Found</TITLE></HEAD>\n<BODY><H1>404 Not Found</H1>\nThe requested URL was not found\n</BODY></HTML>\n";
 /// The port without `-p`.
 const DEFAULT_PORT: u64 = 80;
 
@@ -135,8 +137,8 @@ impl Machine<'_> {
                 status: 200,
                 cpu_us_each: REQUEST_US,
                 cpu_times: Amount::fixed(1),
-                asks_database: false,
                 body,
+                ..Path::default()
             })
             .collect();
         Program {
@@ -145,7 +147,10 @@ impl Machine<'_> {
             steps: vec![Step::Listen(Listen {
                 port: Amount::fixed(options.port),
                 loopback: false,
-                speaks: Protocol::Http { paths },
+                speaks: Protocol::Http {
+                    paths,
+                    not_found: NOT_FOUND.to_owned(),
+                },
             })],
             // It installs no handler, so process 1 ignores SIGTERM and the whole grace period is waited for.
             ..Program::default()

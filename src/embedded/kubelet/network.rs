@@ -1,4 +1,4 @@
-//! The simulated network: names, Services, connections, database sessions and HTTP requests.
+//! The simulated network: names, Services, connections and HTTP requests.
 //!
 //! Everything is answered from the objects in the store and the sockets of running processes: a name from the
 //! Services (as long as cluster DNS has an endpoint), a Service's address from its ready endpoints, a pod's
@@ -13,15 +13,8 @@ use crate::embedded::image::program::Protocol;
 use crate::embedded::kind::Kind;
 use crate::embedded::kubelet::pod::{Pod, Run, RunState, Socket};
 use crate::embedded::kubelet::policy::{self, Denied};
-use crate::embedded::kubelet::process::DatabaseLink;
 use crate::embedded::time::Time;
 use crate::embedded::world::World;
-
-/// A round trip inside the node, with what a program does around it.
-const ROUND_TRIP: Duration = Duration::from_micros(2_500);
-
-/// What password authentication adds on both sides.
-const AUTHENTICATION: Duration = Duration::from_micros(4_500);
 
 /// Address of the cluster's DNS.
 pub const DNS_ADDRESS: &str = "10.43.0.10";
@@ -219,7 +212,7 @@ pub fn socket_of(pod: &Pod, port: u16, loopback: bool) -> Option<(&Run, usize)> 
 }
 
 /// The socket behind an open connection, looked up in the pod at hand or in the world.
-fn socket<'a>(
+pub fn socket<'a>(
     world: &'a World,
     from: &'a Pod,
     uid: &str,
@@ -234,202 +227,6 @@ fn socket<'a>(
     pod.run(run)?.sockets.get(index)
 }
 
-/// A database URL taken apart.
-struct Url {
-    user: String,
-    password: String,
-    host: String,
-    port: u16,
-    database: String,
-}
-
-fn parse_url(text: &str) -> Option<Url> {
-    let rest = text
-        .strip_prefix("postgres://")
-        .or_else(|| text.strip_prefix("postgresql://"))
-        .or_else(|| text.strip_prefix("redis://"))?;
-    let (rest, _) = rest.split_once('?').unwrap_or((rest, ""));
-    let (place, database) = rest.split_once('/').unwrap_or((rest, ""));
-    let (account, place) = place.rsplit_once('@').unwrap_or(("", place));
-    let (user, password) = account.split_once(':').unwrap_or((account, ""));
-    let (host, port) = match place.rsplit_once(':') {
-        Some((host, port)) => (host, port.parse().ok()?),
-        None => (place, 5432),
-    };
-    Some(Url {
-        user: percent_decoded(user),
-        password: percent_decoded(password),
-        host: host.to_owned(),
-        port,
-        database: database.to_owned(),
-    })
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let code = (first == b'%')
-            .then(|| after.get(..2))
-            .flatten()
-            .and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        match code {
-            Some(code) => {
-                bytes.push(code);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Connects to the database of a URL as a Go client does. The error is the client's text; both ways the
-/// time it takes is told.
-pub fn connect_database(
-    world: &World,
-    from: &Pod,
-    url: &str,
-    timeout: Duration,
-) -> Result<(DatabaseLink, Duration), (String, Duration)> {
-    let Some(url_parts) = parse_url(url.trim_end_matches('\n')) else {
-        let why = format!(
-            "cannot parse `{url}`: failed to parse as keyword/value (invalid keyword/value)"
-        );
-        return Err((why, Duration::ZERO));
-    };
-    let Url {
-        user,
-        password,
-        host,
-        port,
-        database,
-    } = url_parts;
-    let database = if database.is_empty() {
-        user.clone()
-    } else {
-        database
-    };
-    let prefix = format!("failed to connect to `user={user} database={database}`: ");
-    let address = resolve(world, from, &host).map_err(|error| {
-        let took = if error == NameError::NoAnswer {
-            timeout
-        } else {
-            ROUND_TRIP
-        };
-        (
-            format!("{prefix}hostname resolving error: {}", error.text(&host)),
-            took,
-        )
-    })?;
-    let place = format!("{prefix}{address}:{port} ({host}): ");
-    let dial = |why: &str| format!("{place}dial error: dial tcp {address}:{port}: {why}");
-    let (uid, run, index) = match connect(world, from, &address, port) {
-        Connection::Open(uid, run, index) => (uid, run, index),
-        Connection::Refused => return Err((dial("connect: connection refused"), ROUND_TRIP)),
-        Connection::NoAnswer => return Err((dial("i/o timeout"), timeout)),
-    };
-    let Some(socket) = socket(world, from, &uid, &run, index) else {
-        return Err((dial("connect: connection refused"), ROUND_TRIP));
-    };
-    match session(socket, &user, &password, &database) {
-        Ok(()) => Ok((DatabaseLink { pod: uid, run }, ROUND_TRIP + AUTHENTICATION)),
-        Err(refusal) => Err((
-            format!("{place}{}", refusal.go_text()),
-            ROUND_TRIP + AUTHENTICATION,
-        )),
-    }
-}
-
-/// Why a database refuses a session.
-pub enum Refusal {
-    NotADatabase,
-    ShuttingDown,
-    Password(String),
-    NoDatabase(String),
-}
-
-impl Refusal {
-    fn go_text(&self) -> String {
-        match self {
-            Refusal::NotADatabase => "failed to receive message: unexpected EOF".to_owned(),
-            Refusal::ShuttingDown => {
-                "server error: FATAL: the database system is shutting down (SQLSTATE 57P03)"
-                    .to_owned()
-            }
-            Refusal::Password(user) => format!(
-                "failed SASL auth: FATAL: password authentication failed for user \"{user}\" (SQLSTATE 28P01)"
-            ),
-            Refusal::NoDatabase(name) => {
-                format!("server error: FATAL: database \"{name}\" does not exist (SQLSTATE 3D000)")
-            }
-        }
-    }
-
-    /// As the command-line client prints it.
-    pub fn client_text(&self) -> String {
-        match self {
-            Refusal::NotADatabase => "server closed the connection unexpectedly".to_owned(),
-            Refusal::ShuttingDown => "FATAL:  the database system is shutting down".to_owned(),
-            Refusal::Password(user) => {
-                format!("FATAL:  password authentication failed for user \"{user}\"")
-            }
-            Refusal::NoDatabase(name) => format!("FATAL:  database \"{name}\" does not exist"),
-        }
-    }
-}
-
-/// Whether a database accepts a session.
-pub fn session(socket: &Socket, user: &str, password: &str, database: &str) -> Result<(), Refusal> {
-    if !matches!(socket.listen.speaks, Protocol::Postgres { .. }) {
-        return Err(Refusal::NotADatabase);
-    }
-    if socket.closing {
-        return Err(Refusal::ShuttingDown);
-    }
-    if user != socket.user || password != socket.password {
-        return Err(Refusal::Password(user.to_owned()));
-    }
-    if database != "postgres" && database != socket.user {
-        return Err(Refusal::NoDatabase(database.to_owned()));
-    }
-    Ok(())
-}
-
-/// The session of a client inside a pod, by address and port; for command-line clients.
-pub fn try_session(
-    world: &World,
-    from: &Pod,
-    place: (&str, u16),
-    user: &str,
-    password: &str,
-    database: &str,
-) -> Result<(), String> {
-    let (host, port) = place;
-    let address = resolve(world, from, host).map_err(|_| {
-        format!("could not translate host name \"{host}\" to address: Name or service not known")
-    })?;
-    let head = format!("connection to server at \"{address}\", port {port} failed: ");
-    match connect(world, from, &address, port) {
-        Connection::Open(uid, run, index) => match socket(world, from, &uid, &run, index) {
-            Some(socket) => session(socket, user, password, database)
-                .map_err(|refusal| format!("{head}{}", refusal.client_text())),
-            None => Err(refused(&head)),
-        },
-        Connection::Refused => Err(refused(&head)),
-        Connection::NoAnswer => Err(format!("{head}timeout expired")),
-    }
-}
-
-fn refused(head: &str) -> String {
-    format!(
-        "{head}Connection refused\n\tIs the server running on that host and accepting TCP/IP connections?"
-    )
-}
-
 /// An HTTP answer: status, body, and when it is there.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -438,11 +235,17 @@ pub struct Answer {
     pub at: Time,
 }
 
-/// Lets a run answer an HTTP request; `None` when the socket does not speak HTTP.
-pub fn serve(world: &World, run: &mut Run, index: usize, path: &str) -> Option<Answer> {
+/// Lets a run answer an HTTP request of a client that waits so long; `None` when the socket does not speak HTTP.
+pub fn serve(
+    world: &World,
+    run: &mut Run,
+    index: usize,
+    path: &str,
+    patience: Duration,
+) -> Option<Answer> {
     let now = world.now();
     let socket = run.sockets.get(index)?;
-    let Protocol::Http { paths } = &socket.listen.speaks else {
+    let Protocol::Http { paths, not_found } = &socket.listen.speaks else {
         return None;
     };
     let path = path.split('?').next().unwrap_or_default();
@@ -457,7 +260,7 @@ pub fn serve(world: &World, run: &mut Run, index: usize, path: &str) -> Option<A
         let at = run.cpu.charge(now, 100) + Duration::from_micros(400);
         return Some(Answer {
             status: 404,
-            body: "404 page not found\n".to_owned(),
+            body: not_found.clone(),
             at,
         });
     };
@@ -473,13 +276,16 @@ pub fn serve(world: &World, run: &mut Run, index: usize, path: &str) -> Option<A
             .and_then(|pod| pod.run(&link.run))
             .is_some_and(|run| run.facts.state == RunState::Running)
     });
-    let (status, body) = if known.asks_database && !database_there {
-        (500, "{\"error\":\"database unavailable\"}\n".to_owned())
-    } else {
-        (known.status, known.body.clone())
+    let (status, body) = match &known.without_database {
+        Some(body) if !database_there => (500, body.clone()),
+        _ => (known.status, known.body.clone()),
     };
-    let at =
-        run.cpu.charge(now, varied(known.cpu_us_each * times, now)) + Duration::from_micros(400);
+    let cost = varied(known.cpu_us_each * times, now);
+    let done = match known.given_up {
+        true => run.cpu.charge_until(now, cost, now + patience),
+        false => run.cpu.charge(now, cost),
+    };
+    let at = done + Duration::from_micros(400);
     Some(Answer { status, body, at })
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::embedded::image::program::{Line, Listen, Protocol, Step};
+use crate::embedded::image::program::{Driver, Line, Listen, Protocol, Step};
+use crate::embedded::kubelet::database::{self, Noted};
 use crate::embedded::kubelet::log::go_time_text;
 use crate::embedded::kubelet::machine::Machine;
-use crate::embedded::kubelet::network;
 use crate::embedded::kubelet::pod::Socket;
 use crate::embedded::kubelet::process::{DatabaseLink, Frame, Next, OnTerm, Process, ProgramFrame};
 use crate::embedded::time::Time;
@@ -50,6 +50,7 @@ impl Machine<'_> {
                 Next::Until(self.now() + wait)
             }
             Step::Connect {
+                driver,
                 url_env,
                 timeout_ms,
                 line,
@@ -57,7 +58,7 @@ impl Machine<'_> {
             } => {
                 let url = self.process.vars.get(url_env).cloned().unwrap_or_default();
                 let timeout = Duration::from_millis(*timeout_ms);
-                self.connect(frame, &url, timeout, line, *exit)
+                self.connect(frame, (*driver, &url), timeout, line, *exit)
             }
             Step::Fill {
                 mib,
@@ -117,21 +118,40 @@ impl Machine<'_> {
     fn connect(
         &mut self,
         frame: &mut ProgramFrame,
-        url: &str,
+        (driver, url): (Driver, &str),
         timeout: Duration,
         line: &Line,
         exit: i32,
     ) -> Next {
-        match network::connect_database(self.world, self.pod, url, timeout) {
+        match database::connect(self.world, self.pod, (driver, url), timeout) {
             Ok((link, took)) => {
                 frame.database = Some(link);
                 Next::Until(self.now() + took)
             }
-            Err((why, took)) => {
-                let then = self.now() + took;
-                let text = line_text(line, &self.process.vars, &[("err", &why)], then);
+            Err(failed) => {
+                if let Some(noted) = &failed.noted {
+                    self.note(noted);
+                }
+                let then = self.now() + failed.took;
+                let text = line_text(line, &self.process.vars, &[("err", &failed.text)], then);
                 frame.failing = Some((text, exit));
                 Next::Until(then)
+            }
+        }
+    }
+
+    /// Writes what a database notes about a session into its log.
+    pub fn note(&mut self, noted: &Noted) {
+        let now = self.now();
+        let pod = match noted.pod == self.pod.uid {
+            true => Some(&mut *self.pod),
+            false => self.world.kubelet.pods.get_mut(&noted.pod),
+        };
+        if let Some(run) = pod.and_then(|pod| pod.run_mut(&noted.run)) {
+            for text in &noted.lines {
+                let line = Line::plain(&format!("{{pgtime}} [1] {text}"));
+                let text = line_text(&line, &BTreeMap::new(), &[], now);
+                run.log.write(now, &text);
             }
         }
     }

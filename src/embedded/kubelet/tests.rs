@@ -56,9 +56,9 @@ fn server() -> Program {
                         status: 200,
                         cpu_us_each: 100,
                         cpu_times: Amount::fixed(1),
-                        asks_database: false,
-                        body: String::new(),
+                        ..Path::default()
                     }],
+                    not_found: String::new(),
                 },
             }),
         ],

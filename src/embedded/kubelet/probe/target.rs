@@ -107,7 +107,7 @@ pub(super) fn http(
     }
     let now = world.now();
     let at = pod.runs.iter().position(|run| run.facts.id == id);
-    let answer = at.and_then(|at| network::serve(world, &mut pod.runs[at], index, &path));
+    let answer = at.and_then(|at| network::serve(world, &mut pod.runs[at], index, &path, timeout));
     match answer {
         None => (Outcome::Failure(format!("{url}: EOF")), quick),
         Some(answer) if answer.at.since(now) > timeout => {
