@@ -58,8 +58,8 @@ fn renamed(text: &str) -> String {
         ("advocate-api", "ledger-frontend"),
         ("advocate-db", "store-main"),
         ("\"name\":\"api\"", "\"name\":\"worker\""),
-        // Images keep their names: the registry holds no others.
-        ("acme/ledger-frontend", "acme/advocate-api"),
+        // What stands in the image keeps its name.
+        ("/bin/store-main", "/bin/advocate-db"),
     ]
     .iter()
     .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))

@@ -96,8 +96,7 @@ async fn prepare() -> Result<(TcpListener, Service), Failure> {
     .await
     .map_err(|error| Failure::new("cannot load case index", "err", error))?;
     tokio::time::sleep(Duration::from_millis(crate::setting(api::STARTUP_MS))).await;
-    let port = crate::port(api::PORT);
-    let listener = TcpListener::bind(("0.0.0.0", port))
+    let (listener, port) = crate::listen(api::PORT)
         .await
         .map_err(|error| Failure::new("cannot listen", "err", error))?;
     line::json("info", api::LISTENING, &[("addr", &format!(":{port}"))]);

@@ -11,7 +11,7 @@ use redis_protocol::resp2::decode::decode_bytes_mut;
 use redis_protocol::resp2::encode::extend_encode;
 use redis_protocol::resp2::types::BytesFrame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 use crate::line;
 use crate::stop::Stop;
@@ -23,11 +23,10 @@ type Entries = Arc<Mutex<HashMap<Bytes, Bytes>>>;
 
 /// Serves until asked to stop.
 pub async fn run() -> ExitCode {
-    let port = crate::port(cache::PORT);
-    let (mut stop, listener) = match (Stop::install(), TcpListener::bind(("0.0.0.0", port)).await) {
-        (Ok(stop), Ok(listener)) => (stop, listener),
+    let (mut stop, (listener, _)) = match (Stop::install(), crate::listen(cache::PORT).await) {
+        (Ok(stop), Ok(listening)) => (stop, listening),
         (Err(error), _) | (_, Err(error)) => {
-            line::redis(&format!("# Failed listening on port {port} (tcp): {error}"));
+            line::redis(&format!("# Failed listening (tcp): {error}"));
             return ExitCode::FAILURE;
         }
     };

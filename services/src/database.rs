@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acme_services::database;
-use tokio::net::TcpListener;
 
 use crate::database::session::{Handlers, Server};
 use crate::line;
@@ -25,9 +24,9 @@ pub async fn run() -> ExitCode {
     };
     let user = crate::variable(database::USER).unwrap_or(database::DEFAULT_USER.to_owned());
     let name = crate::variable(database::DATABASE).unwrap_or(user.clone());
-    let port = crate::port(database::PORT);
-    let (mut stop, listener) = match (Stop::install(), TcpListener::bind(("0.0.0.0", port)).await) {
-        (Ok(stop), Ok(listener)) => (stop, listener),
+    let (mut stop, (listener, port)) = match (Stop::install(), crate::listen(database::PORT).await)
+    {
+        (Ok(stop), Ok(listening)) => (stop, listening),
         (Err(error), _) | (_, Err(error)) => {
             let text = format!("FATAL:  could not create any TCP/IP sockets: {error}");
             line::postgres(process, &text);

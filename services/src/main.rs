@@ -11,10 +11,12 @@ mod web;
 
 use std::env;
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
 use acme_services::{NAMES, SERVE, Setting, UNKNOWN_COMMAND, UNKNOWN_COMMAND_EXIT};
+use tokio::net::TcpListener;
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os();
@@ -72,7 +74,10 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// A port number out of a setting.
-fn port(from: Setting) -> u16 {
-    u16::try_from(setting(from)).unwrap_or(from.default as u16)
+/// Listens on the port of a setting, on all addresses; the port is told, since 0 stands for any that is free.
+async fn listen(on: Setting) -> io::Result<(TcpListener, u16)> {
+    let port = u16::try_from(setting(on)).unwrap_or(on.default as u16);
+    let listener = TcpListener::bind(("0.0.0.0", port)).await?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
 }

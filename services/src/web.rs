@@ -4,16 +4,14 @@ use std::process::ExitCode;
 
 use acme_services::{NOT_FOUND_BODY, STOPPING, web};
 use hyper::StatusCode;
-use tokio::net::TcpListener;
 
 use crate::stop::Stop;
 use crate::{http, line};
 
 /// Serves until asked to stop.
 pub async fn run() -> ExitCode {
-    let port = crate::port(web::PORT);
-    let (mut stop, listener) = match (Stop::install(), TcpListener::bind(("0.0.0.0", port)).await) {
-        (Ok(stop), Ok(listener)) => (stop, listener),
+    let (mut stop, (listener, port)) = match (Stop::install(), crate::listen(web::PORT).await) {
+        (Ok(stop), Ok(listening)) => (stop, listening),
         (Err(error), _) | (_, Err(error)) => {
             line::json("error", "cannot listen", &[("err", &error.to_string())]);
             return ExitCode::FAILURE;
