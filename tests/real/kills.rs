@@ -33,7 +33,7 @@ impl Aim {
             "prepare" => (TWO_OBJECTS, "noop", 4_000),
             "healthy" => (ONE_FIELD, "noop", 8_000),
             // As long as the writes themselves take.
-            "inject" => (TWO_OBJECTS, "noop", 80),
+            "inject" => (TWO_OBJECTS, "noop", 15),
             "manifest" => (TWO_OBJECTS, "noop", 8_000),
             "work" => (TWO_OBJECTS, "rules", 30_000),
             "settle" => (ONE_FIELD, "noop", 20_000),
