@@ -6,7 +6,9 @@ pub mod cluster;
 pub mod completions;
 pub mod context;
 pub mod corpus;
+pub mod destination;
 pub mod failure;
+pub mod fixture;
 pub mod init;
 pub mod interrupt;
 pub mod output;
@@ -67,6 +69,7 @@ pub enum Command {
     Init(init::Args),
     Cluster(cluster::Args),
     Corpus(corpus::Args),
+    Fixture(fixture::Args),
     Run(Box<run::Args>),
     Runs(runs::Args),
     /// List, show, validate, qualify and begin scenarios
@@ -113,6 +116,7 @@ fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
         Command::Init(args) => init::run(context, &args),
         Command::Cluster(args) => cluster::run(context, &args),
         Command::Corpus(args) => corpus::run(context, &args),
+        Command::Fixture(args) => fixture::run(context, &args),
         Command::Run(args) => run::run(context, &args),
         Command::Runs(args) => runs::run(context, &args),
         Command::Scenario(args) => scenario::run(context, &args),

@@ -19,6 +19,7 @@ pub mod retry;
 pub mod session;
 pub mod state;
 pub mod target;
+pub mod tls;
 
 use crate::store::StoreError;
 

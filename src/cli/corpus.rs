@@ -2,7 +2,6 @@
 
 mod account;
 mod calibrate;
-mod destination;
 mod search;
 mod transfer;
 

@@ -8,11 +8,11 @@ use anyhow::{Context as _, anyhow};
 use serde_json::json;
 
 use crate::cli::Context;
-use crate::cli::corpus::destination::{self, STANDARD_OUTPUT};
 use crate::cli::corpus::{
     ExportArgs, ImportArgs, ReembedArgs, SeedArgs, failed, origin_sentence, reader, store,
     workspace,
 };
+use crate::cli::destination::{self, STANDARD_OUTPUT};
 use crate::cli::failure::Failure;
 use crate::cli::printable;
 use crate::cli::scenario::open_library;
@@ -185,7 +185,7 @@ pub(super) fn export(context: &Context, args: &ExportArgs) -> Result<(), Failure
         return context.output.print(&text);
     };
     let workspace = workspace(context)?;
-    destination::write(file, workspace.folder(), args.force, &text)?;
+    destination::write(file, workspace.folder(), args.force, text.as_bytes())?;
     if args.json {
         let written = json!({"written": entries.len(), "file": file.display().to_string()});
         return context.output.json(&written);

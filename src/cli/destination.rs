@@ -12,16 +12,16 @@ use crate::cli::failure::Failure;
 use crate::store::STORE_FILE;
 
 /// The name that means standard output.
-pub(super) const STANDARD_OUTPUT: &str = "-";
+pub const STANDARD_OUTPUT: &str = "-";
 
 /// Links to links beyond these are a circle; systems stop there too.
 const MAX_LINKS: usize = 40;
 
-/// Writes `text` to what `file` names, links followed. `workspace` is the folder whose store must stay.
+/// Writes `bytes` to what `file` names, links followed. `workspace` is the folder whose store must stay.
 ///
 /// # Errors
 /// The store, a folder, a file that is there already unless `force`, and what cannot be written.
-pub(super) fn write(file: &Path, workspace: &Path, force: bool, text: &str) -> Result<(), Failure> {
+pub fn write(file: &Path, workspace: &Path, force: bool, bytes: &[u8]) -> Result<(), Failure> {
     let there = match fs::metadata(file) {
         Ok(metadata) => Some(metadata),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -42,29 +42,29 @@ pub(super) fn write(file: &Path, workspace: &Path, force: bool, text: &str) -> R
             let refused = anyhow!("{} is a folder", file.display());
             Err(Failure::input(refused).hint("name a file in it"))
         }
-        Some(metadata) if !metadata.is_file() => through(file, text).map_err(Failure::input),
+        Some(metadata) if !metadata.is_file() => through(file, bytes).map_err(Failure::input),
         Some(_) if !force => {
             let refused = anyhow!("{} exists and was left as it is", file.display());
             Err(Failure::input(refused).hint("`--force` replaces it"))
         }
-        _ => whole(&followed(file), there.as_ref(), text).map_err(Failure::input),
+        _ => whole(&followed(file), there.as_ref(), bytes).map_err(Failure::input),
     }
 }
 
-/// A device or a pipe takes the text as it comes; there is nothing to move into place.
-fn through(file: &Path, text: &str) -> anyhow::Result<()> {
+/// A device or a pipe takes the bytes as they come; there is nothing to move into place.
+fn through(file: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     OpenOptions::new()
         .write(true)
         .open(file)
         .and_then(|mut opened| {
-            opened.write_all(text.as_bytes())?;
+            opened.write_all(bytes)?;
             opened.flush()
         })
         .with_context(|| format!("{} cannot be written", file.display()))
 }
 
 /// The whole file or none of it: written beside its place and moved there, with the mode of what it replaces.
-fn whole(file: &Path, replaced: Option<&Metadata>, text: &str) -> anyhow::Result<()> {
+fn whole(file: &Path, replaced: Option<&Metadata>, bytes: &[u8]) -> anyhow::Result<()> {
     let folder = folder_of(file);
     let mut builder = tempfile::Builder::new();
     builder.prefix(".breakage-export-");
@@ -76,7 +76,7 @@ fn whole(file: &Path, replaced: Option<&Metadata>, text: &str) -> anyhow::Result
         .tempfile_in(folder)
         .with_context(|| format!("{} cannot be written to", folder.display()))?;
     draft
-        .write_all(text.as_bytes())
+        .write_all(bytes)
         .and_then(|()| match replaced {
             Some(metadata) => as_before(draft.as_file(), metadata),
             None => Ok(()),
