@@ -2,6 +2,11 @@
 //!
 //! A build without the feature `fixture-image` carries none; it is then only proven to say so.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "what these tests set up must stand, or they mean nothing"
+)]
+
 #[path = "fixture_image/registry.rs"]
 mod registry;
 

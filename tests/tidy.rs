@@ -97,6 +97,11 @@ const CRATE_HOMES: &[(&str, &[&str])] = &[
     ("ort", &["embed"]),
     ("saphyr_parser", &["scenario"]),
     ("json_patch", &["embedded"]),
+    ("docker_credential", &["cluster"]),
+    ("oci_client", &["cluster"]),
+    ("oci_spec", &["cluster"]),
+    ("tar", &["cluster"]),
+    ("reqwest", &["observe"]),
 ];
 
 /// Modules that stay pure: no waiting, no clock, no files, no cluster.

@@ -1,5 +1,6 @@
 //! From a program to an OCI image: one layer, its configuration and its manifest, the same bytes for the same program.
 
+use acme_services::{NAMES, SERVE, USER};
 use bytes::Bytes;
 use oci_spec::OciSpecError;
 use oci_spec::image::{
@@ -12,18 +13,6 @@ use tar::{Builder, EntryType, Header, HeaderMode};
 
 /// Folder of the program inside the image.
 const BIN: &str = "bin";
-
-/// The names of the program inside the image, the file first; the others are links to it. It does what the name says
-/// that it is started under.
-const NAMES: &[&str] = &[
-    "advocate-api",
-    "advocate-db",
-    "invoice-web",
-    "invoice-cache",
-];
-
-/// Every user but root, by number: a node cannot prove that a name is not root's.
-const USER: &str = "1000";
 
 /// When everything in the image was made. Fixed, since the bytes must not depend on the day of packing, and not the
 /// start of the epoch, which some tools take for "no time". 2025-06-02T08:00:00Z, once as text and once in seconds.
@@ -171,6 +160,7 @@ fn layer(program: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut tar = Builder::new(Vec::new());
     tar.mode(HeaderMode::Deterministic);
     folder(&mut tar, BIN, 0o755)?;
+    // One file and links to it: the program does what the name says that it is started under.
     let (first, others) = NAMES.split_first().expect("the program has names");
     let file = format!("{BIN}/{first}");
     let mut header = header(EntryType::Regular, 0o755);
@@ -208,7 +198,7 @@ fn config(architecture: &Arch, layer: &Blob) -> Result<Vec<u8>, PackError> {
         .user(USER)
         .env(vec![format!("PATH=/{BIN}")])
         .entrypoint(vec![format!("/{BIN}/{first}")])
-        .cmd(vec!["serve".to_owned()])
+        .cmd(vec![SERVE.to_owned()])
         .working_dir("/")
         .build()
         .map_err(PackError::Description)?;
