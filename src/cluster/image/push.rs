@@ -179,7 +179,11 @@ impl Push<'_> {
                     source: Box::new(source.without_url()),
                 };
             }
-            OciDistributionError::UnauthorizedError { .. }
+            // An answer to a part of a push comes with its number only.
+            OciDistributionError::ServerError {
+                code: 401 | 403, ..
+            }
+            | OciDistributionError::UnauthorizedError { .. }
             | OciDistributionError::AuthenticationFailure(_) => {
                 let said = String::new();
                 return PushError::Login {
