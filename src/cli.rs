@@ -13,6 +13,7 @@ pub mod init;
 pub mod interrupt;
 pub mod output;
 pub mod printable;
+pub mod prometheus;
 pub mod recovery;
 pub mod run;
 pub mod runs;

@@ -6,5 +6,6 @@
 pub mod condition;
 pub mod evaluate;
 pub mod expression;
+pub mod promql;
 pub mod syntax;
 pub mod watch;

@@ -4,17 +4,20 @@
 //! lags behind. A request is made once: the next reading comes soon enough. Nothing here judges.
 
 pub mod facts;
+pub mod prometheus;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::cluster::ClusterError;
 use crate::cluster::resource::{self, Resource};
 use crate::detect::expression::Needs;
-use crate::record::observation::{Observation, WorkloadFacts};
+use crate::observe::prometheus::Prometheus;
+use crate::record::observation::{Answer, Observation, WorkloadFacts};
 
 /// Time between two readings: as the reference reads, and the kubelet reports no finer than about a second.
 pub const POLL: Duration = Duration::from_secs(2);
@@ -29,6 +32,7 @@ const CONFIRMATIONS: u32 = 5;
 pub struct Observer {
     client: kube::Client,
     needs: Needs,
+    prometheus: Option<Prometheus>,
     started: Instant,
 }
 
@@ -38,8 +42,16 @@ impl Observer {
         Observer {
             client,
             needs,
+            prometheus: None,
             started,
         }
+    }
+
+    /// Asks this Prometheus what the cluster itself does not know.
+    #[must_use]
+    pub fn asking(mut self, prometheus: Option<Prometheus>) -> Observer {
+        self.prometheus = prometheus;
+        self
     }
 
     /// One reading. It always comes back; what failed stands in `unread`.
@@ -80,8 +92,20 @@ impl Observer {
                     .insert(format!("pods.{namespace}"), reason);
             }
         }
+        if let Some(prometheus) = &self.prometheus {
+            observation.metrics = Some(self.metrics(prometheus).await);
+        }
         observation.at_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         observation
+    }
+
+    /// All queries at the same time: each may take as long as one reading should.
+    async fn metrics(&self, prometheus: &Prometheus) -> BTreeMap<String, Answer> {
+        let answers = self.needs.queries.iter().map(async |query| {
+            let answer = prometheus.ask(query).await;
+            (query.clone(), answer)
+        });
+        join_all(answers).await.into_iter().collect()
     }
 
     async fn workload(

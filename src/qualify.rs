@@ -32,6 +32,7 @@ use crate::embed::{BuiltIn, Embedder};
 use crate::experience::snapshot::Snapshot;
 use crate::experience::{ExperienceError, Reader};
 use crate::ids::{ScenarioId, Seed};
+use crate::observe::prometheus::Prometheus;
 use crate::qualify::check::{CHEAT, Qualification};
 use crate::qualify::probe::{Evidence, Probe};
 use crate::run::repeat::RepeatError;
@@ -78,6 +79,8 @@ pub struct Materials {
     pub embedder: Arc<dyn Embedder>,
     /// The past incidents compiled in, whatever the workspace has learned: what agents may copy from.
     pub snapshot: Arc<Snapshot>,
+    /// What conditions on metrics ask; none for embedded clusters.
+    pub prometheus: Option<Prometheus>,
     /// Turns true when the user wants to stop.
     pub interrupted: watch::Receiver<bool>,
 }
@@ -100,6 +103,7 @@ impl Materials {
             rubrics: library.rubrics().cloned().collect(),
             snapshot: Arc::new(Reader::new(None).snapshot(embedder.as_ref())?),
             embedder,
+            prometheus: None,
             interrupted,
         })
     }
@@ -152,7 +156,7 @@ fn cheats() -> impl Iterator<Item = &'static str> {
 pub fn runs_of(scenarios: &[Arc<Scenario>], depth: Depth) -> usize {
     let asked = scenarios
         .iter()
-        .filter(|scenario| waiting::for_what(scenario).is_empty());
+        .filter(|scenario| waiting::for_what(scenario, false).is_empty());
     asked.count() * depth.probes().len()
 }
 
@@ -170,7 +174,7 @@ pub fn qualify(
 ) -> Result<Vec<Qualification>, QualifyError> {
     let waits: Vec<Vec<String>> = scenarios
         .iter()
-        .map(|scenario| waiting::for_what(scenario))
+        .map(|scenario| waiting::for_what(scenario, false))
         .collect();
     let mut work: Vec<(usize, Probe)> = Vec::new();
     for (index, waits) in waits.iter().enumerate() {

@@ -36,6 +36,7 @@ use crate::experience::policy::Policy;
 use crate::experience::snapshot::Snapshot;
 use crate::ids::Seed;
 use crate::inject::journal::{JournalEntry, Place};
+use crate::observe::prometheus::Prometheus;
 use crate::record::{FrameworkCode, Record, RunState, Source};
 use crate::run::event::Event;
 use crate::run::planned::{Keeping, Planned, Undertaking};
@@ -71,6 +72,8 @@ pub struct Setting {
     pub snapshot: Arc<Snapshot>,
     /// Whether postmortems may be served to later runs at once.
     pub learn: bool,
+    /// What conditions on metrics ask.
+    pub prometheus: Option<Prometheus>,
     /// Turns true when the user wants to stop.
     pub interrupted: watch::Receiver<bool>,
 }

@@ -110,7 +110,7 @@ fn the_compiled_in_qualifications_are_of_these_scenarios_fixtures_and_this_versi
         let one = kept(scenario);
         assert_eq!(one.scenario_sha256, scenario.sha256, "{}", scenario.id);
         assert_eq!(one.breakage_version, env!("CARGO_PKG_VERSION"));
-        let waits = waiting::for_what(scenario);
+        let waits = waiting::for_what(scenario, false);
         assert_eq!(one.waits_for, waits, "{}", scenario.id);
         let standing = if waits.is_empty() {
             let fixture = fixtures.load(&scenario.fixture).unwrap();

@@ -17,12 +17,12 @@ use crate::agent::Agent;
 use crate::agent::choice::Choice;
 use crate::cli::context::{Asked, ContextArgs, agree};
 use crate::cli::failure::{BELOW_THRESHOLD, Failure, INTERRUPTED, INVALID_RUNS};
+use crate::cli::prometheus::PrometheusArgs;
 use crate::cli::scenario::open_library;
 use crate::cli::{Context, interrupt, recovery};
 use crate::cluster::fixture::{self, Fixtures};
 use crate::cluster::target;
 use crate::config::Workspace;
-use crate::detect::expression::Needs;
 use crate::embed::{BuiltIn, Embedder};
 use crate::experience::entry::Entry;
 use crate::experience::learner::Learner;
@@ -107,6 +107,8 @@ pub struct Args {
     #[command(flatten)]
     pub place: ContextArgs,
     #[command(flatten)]
+    pub metrics: PrometheusArgs,
+    #[command(flatten)]
     pub retrieval: RetrievalArgs,
 }
 
@@ -167,7 +169,6 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let scenario = Arc::new(loaded.scenario);
     refuse_unavailable(&scenario)?;
     refuse_unknown_fixture(&fixtures, &scenario)?;
-    refuse_unanswerable(&scenario)?;
     if args.seed.checked_add(args.reps - 1).is_none() {
         return Err(Failure::usage(anyhow::anyhow!(
             "--seed {} leaves no room for --reps {}: seeds count up to {}",
@@ -177,6 +178,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         )));
     }
     let chosen = args.place.chosen()?;
+    // The variable may be set for other commands; embedded clusters have no Prometheus.
+    let prometheus = match &chosen {
+        Some(_) => args.metrics.chosen()?,
+        None => None,
+    };
+    refuse_unanswerable(&scenario, prometheus.is_some())?;
     if let (Some(chosen), Some(2..)) = (&chosen, args.jobs) {
         return Err(Failure::usage(anyhow::anyhow!(
             "runs in one lasting cluster ({}) go one after another, for they would break each other's; leave --jobs out",
@@ -206,6 +213,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         excluded.insert(scenario.id.clone());
     }
     setting.fixtures = Arc::new(fixtures);
+    setting.prometheus = prometheus;
     match chosen {
         Some(chosen) => lasting::run(context, args, &agent, &setting, scenario, chosen),
         None => {
@@ -258,23 +266,24 @@ pub(in crate::cli) fn refuse_unknown_fixture(
     Ok(())
 }
 
-/// Conditions that ask for what the embedded cluster does not have, and may not be skipped.
-fn refuse_unanswerable(scenario: &Scenario) -> Result<(), Failure> {
+/// Conditions that ask for what runs do not have, and may not be skipped.
+fn refuse_unanswerable(scenario: &Scenario, has_prometheus: bool) -> Result<(), Failure> {
     let detector = &scenario.detector;
     let conditions = detector.fixed_when.iter();
     let mut conditions = conditions
         .chain(&detector.regressed_when)
         .chain(&scenario.manifest_when);
     let unanswerable = conditions.find(|condition| {
-        Needs::of([&condition.expression]).prometheus && !condition.skip_if_unevaluable
+        !condition.expression.is_answerable(has_prometheus) && !condition.skip_if_unevaluable
     });
     unanswerable.map_or(Ok(()), |condition| {
         Err(Failure::input(anyhow::anyhow!(
-            "scenario {} asks Prometheus, which runs do not have: {}",
+            "scenario {} asks Prometheus, which this run does not have: {}",
             scenario.id,
             condition.text
         ))
-        .hint("give the condition skip_if_unevaluable: true, or ask for what the cluster itself tells"))
+        .hint("name one that scrapes the cluster: --context NAME --prometheus URL")
+        .hint("or give the condition skip_if_unevaluable: true, or ask for what the cluster itself tells"))
     })
 }
 
@@ -335,6 +344,7 @@ fn setting(
         policy,
         snapshot: Arc::new(snapshot),
         learn: args.learn,
+        prometheus: None,
         interrupted,
     })
 }

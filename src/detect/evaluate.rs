@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::detect::condition::Condition;
 use crate::detect::expression::{Against, Op, Test, WorkloadField, WorkloadKind};
-use crate::record::observation::{ObjectName, Observation, PodFacts, WorkloadFacts};
+use crate::detect::promql;
+use crate::record::observation::{Answer, ObjectName, Observation, PodFacts, WorkloadFacts};
 
 /// What one observation says about one condition, with what was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,10 +72,44 @@ pub fn evaluate(
             negated,
             phase,
         } => pod_phase(object, *negated, phase, observation),
-        Test::Promql { .. } | Test::ErrorRate { .. } | Test::SloDelta { .. } => Reading {
+        Test::Promql { op, value, .. } | Test::ErrorRate { op, value, .. } => {
+            metric(&condition.expression.test, *op, *value, observation)
+        }
+        Test::SloDelta { .. } => Reading {
             truth: Truth::Unevaluable,
-            seen: "needs Prometheus, which this cluster does not have".to_owned(),
+            seen: match observation.metrics {
+                None => NO_PROMETHEUS.to_owned(),
+                Some(_) => "nobody has said yet what it is measured against".to_owned(),
+            },
         },
+    }
+}
+
+const NO_PROMETHEUS: &str = "needs Prometheus, which this cluster does not have";
+
+/// Judges what Prometheus answered. No data is neither true nor false, and so is a query that is wrong: passing it over
+/// as one that cannot be answered here would hide a mistake of the scenario.
+fn metric(test: &Test, op: Op, value: f64, observation: &Observation) -> Reading {
+    let Some(answers) = &observation.metrics else {
+        return Reading {
+            truth: Truth::Unevaluable,
+            seen: NO_PROMETHEUS.to_owned(),
+        };
+    };
+    let answer = promql::query_of(test).and_then(|query| answers.get(&query));
+    match answer {
+        Some(Answer::Number(text)) => match text.parse::<f64>() {
+            Ok(number) if !number.is_nan() => {
+                judged(op.compare(number, value), format!("it is {text}"))
+            }
+            _ => unknown(format!("{text:?} is no number")),
+        },
+        Some(Answer::NoData(reason)) => unknown(format!("no data: {reason}")),
+        Some(Answer::Failed(reason)) => unknown(reason.clone()),
+        Some(Answer::Refused(reason)) => {
+            unknown(format!("the scenario's query is wrong: {reason}"))
+        }
+        None => unknown("Prometheus was not asked".to_owned()),
     }
 }
 

@@ -10,6 +10,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::detect::expression::grammar::test;
+use crate::detect::promql;
 use crate::detect::syntax::{Fault, SyntaxError};
 use crate::record::observation::ObjectName;
 
@@ -170,7 +171,10 @@ pub struct Needs {
     pub statefulsets: BTreeSet<ObjectName>,
     /// Namespaces whose pods are wanted.
     pub pods: BTreeSet<String>,
+    /// Something that only Prometheus knows.
     pub prometheus: bool,
+    /// What it is asked.
+    pub queries: BTreeSet<String>,
 }
 
 impl Needs {
@@ -200,6 +204,12 @@ impl Expression {
             .map_err(|fault| fault.in_text(text))
     }
 
+    /// Whether it can be answered at all, with or without a Prometheus.
+    pub fn is_answerable(&self, has_prometheus: bool) -> bool {
+        let needs = self.needs();
+        !needs.prometheus || (has_prometheus && !needs.queries.is_empty())
+    }
+
     /// What must be read to evaluate this expression.
     pub fn needs(&self) -> Needs {
         Needs::of([self])
@@ -227,6 +237,7 @@ impl Expression {
             }
             Test::Promql { .. } | Test::ErrorRate { .. } | Test::SloDelta { .. } => {
                 needs.prometheus = true;
+                needs.queries.extend(promql::query_of(&self.test));
             }
         }
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::detect::condition::Condition;
 use crate::detect::evaluate::{Reading, RestartBaseline, Truth, evaluate, restart_baseline};
 use crate::detect::expression::{Test, WorkloadField};
+use crate::detect::promql;
 use crate::record::observation::Observation;
 
 /// One true reading may be a lucky instant; two are a stretch.
@@ -57,9 +58,14 @@ impl Track {
             Window::Own => condition.sustained_for_s,
             Window::Seconds(seconds) => seconds,
         };
+        // What Prometheus answers may rest on samples as old as the query reaches back. A recovery is proven only once
+        // the condition has held for longer than that: then at least the newest sample is of that time.
+        let proves_recovery = window == Window::Own && !one_sample_for_zero;
+        let reach_ms = promql::reach_ms(&condition.expression.test);
+        let reach_ms = reach_ms.filter(|_| proves_recovery).unwrap_or(0);
         Track {
             condition: condition.clone(),
-            window_ms: u64::from(seconds) * 1000,
+            window_ms: (u64::from(seconds) * 1000).max(reach_ms),
             min_samples: if one_sample_for_zero && seconds == 0 {
                 1
             } else {

@@ -42,8 +42,8 @@ pub struct Bench<'a> {
 
 impl Depth {
     /// The runs, with the longest that each may take on the cluster's clock.
-    pub fn longest(self, scenario: &Scenario) -> Vec<(Probe, Duration)> {
-        if !waiting::for_what(scenario).is_empty() {
+    fn longest(self, scenario: &Scenario, has_prometheus: bool) -> Vec<(Probe, Duration)> {
+        if !waiting::for_what(scenario, has_prometheus).is_empty() {
             return Vec::new();
         }
         let probes = self.probes().into_iter();
@@ -68,6 +68,12 @@ fn longest(probe: Probe, scenario: &Scenario) -> Duration {
 }
 
 impl Bench<'_> {
+    /// The runs of a scenario, with the longest that each may take on the cluster's clock.
+    pub fn longest(&self, scenario: &Scenario) -> Vec<(Probe, Duration)> {
+        let has_prometheus = self.materials.prometheus.is_some();
+        self.depth.longest(scenario, has_prometheus)
+    }
+
     /// Qualifies scenarios one after another. `tell` is called around every run.
     ///
     /// # Errors
@@ -93,7 +99,7 @@ impl Bench<'_> {
         let facts = self.target.facts();
         let (store, fixtures) = (self.store, &self.materials.fixtures);
         let asked = (&facts, self.depth);
-        let waits = waiting::for_what(scenario);
+        let waits = waiting::for_what(scenario, self.materials.prometheus.is_some());
         if !waits.is_empty() {
             return Ok(judge::qualification(
                 self.materials,

@@ -69,6 +69,7 @@ impl Stand<'_> {
             policy,
             snapshot: materials.snapshot.clone(),
             learn: false,
+            prometheus: materials.prometheus.clone(),
             interrupted: materials.interrupted.clone(),
         };
         let once = Repetitions {

@@ -2,14 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use crate::detect::expression::Needs;
+use crate::scenario::load::PROMETHEUS;
 use crate::scenario::model::Scenario;
 
 /// Capabilities that are missing, sorted; empty when the scenario can be run.
-pub fn for_what(scenario: &Scenario) -> Vec<String> {
-    if !scenario.needs.is_empty() {
+pub fn for_what(scenario: &Scenario, has_prometheus: bool) -> Vec<String> {
+    let given = |need: &&String| has_prometheus && *need == PROMETHEUS;
+    let needs: Vec<String> = scenario
+        .needs
+        .iter()
+        .filter(|need| !given(need))
+        .cloned()
+        .collect();
+    if !needs.is_empty() {
         // Said by the loader; what else is missing follows from it.
-        return scenario.needs.clone();
+        return needs;
     }
     let mut missing = BTreeSet::new();
     let detector = &scenario.detector;
@@ -19,10 +26,10 @@ pub fn for_what(scenario: &Scenario) -> Vec<String> {
         .chain(&detector.regressed_when)
         .chain(&scenario.manifest_when)
         .any(|condition| {
-            Needs::of([&condition.expression]).prometheus && !condition.skip_if_unevaluable
+            !condition.expression.is_answerable(has_prometheus) && !condition.skip_if_unevaluable
         });
     if unanswerable {
-        missing.insert("prometheus".to_owned());
+        missing.insert(PROMETHEUS.to_owned());
     }
     missing.into_iter().collect()
 }

@@ -22,6 +22,23 @@ pub struct Observation {
     pub pods: Vec<PodFacts>,
     /// Keyed `<what>` (`deployment.<ns>.<name>`, `pods.<ns>`): why it could not be read.
     pub unread: BTreeMap<String, String>,
+    /// What Prometheus answered, by query. None where there is no Prometheus to ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<BTreeMap<String, Answer>>,
+}
+
+/// What Prometheus answered to one query.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// One number as Prometheus wrote it, since JSON knows no infinity; never NaN.
+    Number(String),
+    /// No sample, or none that is a number. It is never taken for 0.
+    NoData(String),
+    /// No answer this time: why, without secrets.
+    Failed(String),
+    /// The query is what is wrong; asking again changes nothing.
+    Refused(String),
 }
 
 impl Observation {

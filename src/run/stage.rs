@@ -184,7 +184,8 @@ impl<'a> Run<'a> {
             .chain(&scenario.manifest_when);
         let needs = Needs::of(conditions.map(|condition| &condition.expression));
         Run {
-            observer: Observer::new(client.clone(), needs, started),
+            observer: Observer::new(client.clone(), needs, started)
+                .asking(setting.prometheus.clone()),
             record: blank_record(
                 setting,
                 order,

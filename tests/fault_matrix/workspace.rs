@@ -299,6 +299,7 @@ impl Shop {
             snapshot: Arc::new(reader.snapshot(embedder.as_ref()).unwrap()),
             embedder,
             learn: false,
+            prometheus: None,
             interrupted: watch::Sender::new(false).subscribe(),
             store,
         }

@@ -111,6 +111,7 @@ impl Bench {
             snapshot: Arc::new(reader.snapshot(embedder.as_ref()).unwrap()),
             embedder,
             learn: self.learn,
+            prometheus: None,
             interrupted: self.stop.subscribe(),
         }
     }

@@ -127,7 +127,7 @@ fn chosen_scenarios(library: &Library, args: &Args) -> Result<Vec<Arc<Scenario>>
     if args.all {
         let all = library.scenarios().cloned().map(Arc::new);
         return Ok(all
-            .filter(|one| waiting::for_what(one).is_empty())
+            .filter(|one| waiting::for_what(one, false).is_empty())
             .collect());
     }
     let named = args.scenarios.iter();

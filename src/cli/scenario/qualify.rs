@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::cli::context::{Asked, ContextArgs, agree};
 use crate::cli::failure::{BELOW_THRESHOLD, Failure, INTERRUPTED};
 use crate::cli::output::Output;
+use crate::cli::prometheus::PrometheusArgs;
 use crate::cli::run::lasting::left;
 use crate::cli::run::refuse_unknown_fixture;
 use crate::cli::scenario::{open_fixtures, open_library, unusable};
@@ -59,6 +60,8 @@ pub struct Args {
     // Last, because its heading would take in the flags that follow.
     #[command(flatten)]
     pub place: ContextArgs,
+    #[command(flatten)]
+    pub metrics: PrometheusArgs,
 }
 
 fn depth(text: &str) -> Result<Depth, String> {
@@ -73,7 +76,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let library = open_library(context)?;
     let scenarios = chosen(&library, args)?;
     let (stop, interrupted) = watch::channel(false);
-    let materials = Materials::new(&library, open_fixtures(context)?, interrupted)
+    let mut materials = Materials::new(&library, open_fixtures(context)?, interrupted)
         .map_err(Failure::internal)?;
     for scenario in scenarios
         .iter()
@@ -82,6 +85,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         refuse_unknown_fixture(&materials.fixtures, scenario)?;
     }
     if let Some(chosen) = args.place.chosen()? {
+        materials.prometheus = args.metrics.chosen()?;
         let store = Arc::new(workspace.store().map_err(Failure::input)?);
         let asked = Asked {
             command: "breakage scenario qualify",

@@ -92,7 +92,7 @@ impl<'a> Progress<'a> {
     ) -> Progress<'a> {
         let longest: Vec<Duration> = scenarios
             .iter()
-            .flat_map(|scenario| bench.depth.longest(scenario))
+            .flat_map(|scenario| bench.longest(scenario))
             .map(|(_, longest)| longest / pace.factor())
             .collect();
         let whole: Duration = longest.iter().sum();
@@ -123,7 +123,7 @@ impl<'a> Progress<'a> {
                     .set_message(format!("{} {}", scenario.id, probe.name()));
             }
             Told::Ended(scenario, probe) => {
-                let all = self.bench.depth.longest(scenario);
+                let all = self.bench.longest(scenario);
                 let longest = all.iter().find(|(other, _)| other == probe);
                 let longest = longest.map_or(Duration::ZERO, |(_, longest)| *longest);
                 self.bar.inc((longest / self.pace.factor()).as_secs());
