@@ -29,10 +29,14 @@ pub struct PrometheusArgs {
 }
 
 impl PrometheusArgs {
-    /// The Prometheus that is meant, if any.
-    pub fn chosen(&self) -> Result<Option<Prometheus>, Failure> {
+    /// The Prometheus that is meant, if any. Only lasting clusters have one: the variable may be set for other commands.
+    pub fn chosen(&self, lasting: bool) -> Result<Option<Prometheus>, Failure> {
         // An empty variable counts as unset.
-        let Some(address) = self.prometheus.as_deref().filter(|url| !url.is_empty()) else {
+        let Some(address) = self
+            .prometheus
+            .as_deref()
+            .filter(|url| lasting && !url.is_empty())
+        else {
             return Ok(None);
         };
         let authority = match &self.prometheus_ca_file {

@@ -178,11 +178,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         )));
     }
     let chosen = args.place.chosen()?;
-    // The variable may be set for other commands; embedded clusters have no Prometheus.
-    let prometheus = match &chosen {
-        Some(_) => args.metrics.chosen()?,
-        None => None,
-    };
+    let prometheus = args.metrics.chosen(chosen.is_some())?;
     refuse_unanswerable(&scenario, prometheus.is_some())?;
     if let (Some(chosen), Some(2..)) = (&chosen, args.jobs) {
         return Err(Failure::usage(anyhow::anyhow!(

@@ -85,7 +85,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         refuse_unknown_fixture(&materials.fixtures, scenario)?;
     }
     if let Some(chosen) = args.place.chosen()? {
-        materials.prometheus = args.metrics.chosen()?;
+        materials.prometheus = args.metrics.chosen(true)?;
         let store = Arc::new(workspace.store().map_err(Failure::input)?);
         let asked = Asked {
             command: "breakage scenario qualify",
