@@ -112,7 +112,7 @@ fn whatever_makes_a_run_another_one_gives_it_another_id() {
         id(&|_| ()),
         id(&|bench| bench.learn = true),
         id(&|bench| bench.rubric = "article"),
-        id(&|bench| bench.fixtures = harmless::fixtures_with_another_image()),
+        id(&|bench| bench.fixtures = harmless::fixtures_with_another_limit()),
     ]);
     assert_eq!(ids.len(), 4, "{ids:?}");
 }

@@ -15,13 +15,13 @@ use agent_breakage::run::repeat::{Repetitions, repeat};
 
 use crate::bench::{Bench, fault};
 
-/// The compiled-in fixtures, with one that differs from its own in the version of a neighbour.
-pub fn fixtures_with_another_image() -> Fixtures {
+/// The compiled-in fixtures, with one that differs from its own in the memory limit of its neighbours.
+pub fn fixtures_with_another_limit() -> Fixtures {
     let folder = tempfile::tempdir().unwrap();
     let (path, text) = written_out(&FixtureId::new("advocate")).unwrap();
     let path = folder.path().join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text.replace("nginx:1.27", "nginx:1.28")).unwrap();
+    std::fs::write(path, text.replace("64Mi", "72Mi")).unwrap();
     Fixtures::open(folder.path()).unwrap()
 }
 
