@@ -7,6 +7,7 @@ pub mod completions;
 pub mod context;
 pub mod corpus;
 pub mod destination;
+pub mod doctor;
 pub mod failure;
 pub mod fixture;
 pub mod init;
@@ -71,6 +72,7 @@ pub enum Command {
     Cluster(cluster::Args),
     Corpus(corpus::Args),
     Fixture(fixture::Args),
+    Doctor(doctor::Args),
     Run(Box<run::Args>),
     Runs(runs::Args),
     /// List, show, validate, qualify and begin scenarios
@@ -118,6 +120,7 @@ fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
         Command::Cluster(args) => cluster::run(context, &args),
         Command::Corpus(args) => corpus::run(context, &args),
         Command::Fixture(args) => fixture::run(context, &args),
+        Command::Doctor(args) => doctor::run(context, &args),
         Command::Run(args) => run::run(context, &args),
         Command::Runs(args) => runs::run(context, &args),
         Command::Scenario(args) => scenario::run(context, &args),

@@ -3,15 +3,20 @@
 //! Everything beyond [`target`] works through `kube::Client` alone and does not know which cluster it is. It never
 //! knows scenarios or faults: a fixture is what a healthy cluster holds.
 
+pub mod access;
 pub mod churn;
 pub mod coverage;
 pub mod eviction;
+pub mod examine;
 pub mod fixture;
 pub mod image;
 pub mod images;
+pub mod in_cluster;
+pub mod k3d;
 pub mod known;
 pub mod kubeconfig;
 pub mod ownership;
+pub mod pull;
 pub mod remote;
 pub mod reset;
 pub mod resource;
@@ -20,6 +25,7 @@ pub mod session;
 pub mod state;
 pub mod target;
 pub mod tls;
+pub mod trouble;
 
 use crate::store::StoreError;
 

@@ -205,6 +205,12 @@ impl Store {
             .transpose()
     }
 
+    /// The keys of the states that clusters must come back to.
+    pub fn reference_keys(&self) -> Result<Vec<String>, StoreError> {
+        let rows = self.texts(REFERENCES, "references")?;
+        Ok(rows.into_iter().map(|(key, _)| key).collect())
+    }
+
     /// Notes what is being made to stand in a cluster.
     pub fn put_standing<T: Serialize>(&self, cluster: &str, what: &T) -> Result<(), StoreError> {
         let mut batch = Batch::default();
@@ -216,6 +222,12 @@ impl Store {
         self.text(STANDING, "standing", cluster)?
             .map(|text| self.decode("standing", cluster, &text))
             .transpose()
+    }
+
+    /// The uids of the clusters in which something was made to stand.
+    pub fn standing_clusters(&self) -> Result<Vec<String>, StoreError> {
+        let rows = self.texts(STANDING, "standing")?;
+        Ok(rows.into_iter().map(|(uid, _)| uid).collect())
     }
 
     /// Notes that a person agreed to the use of a cluster, with what is known of it.

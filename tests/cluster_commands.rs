@@ -7,5 +7,12 @@
 
 #[path = "cluster_commands/consent.rs"]
 mod consent;
+#[path = "cluster_commands/doctor.rs"]
+mod doctor;
+#[cfg(unix)]
+#[path = "cluster_commands/k3d.rs"]
+mod k3d;
+#[path = "cluster_commands/prepare.rs"]
+mod prepare;
 #[path = "cluster_commands/served.rs"]
 mod served;

@@ -1,17 +1,23 @@
 //! Which cluster a command is for: the embedded one, or a kubeconfig's context, and how to say so on a command line.
 
+mod consent;
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::cli::Context;
 use crate::cli::failure::Failure;
 use crate::clock::{self, Pace};
-use crate::cluster::ClusterError;
+use crate::cluster::fixture::Fixtures;
 use crate::cluster::known::KnownCluster;
 use crate::cluster::kubeconfig::Chosen;
 use crate::cluster::target::Target;
-use crate::cluster::{remote, resource};
+use crate::cluster::{ClusterError, access, examine, remote, trouble};
+use crate::config::Workspace;
 use crate::inject::journal::Place;
 use crate::store::Store;
+
+pub use crate::cli::context::consent::{Asked, agree, is_yes};
 
 /// What `--context` calls the cluster that is made inside the process.
 pub const EMBEDDED: &str = "embedded";
@@ -23,7 +29,8 @@ const VARIABLE: &str = "BREAKAGE_KUBECONFIG";
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Cluster")]
 pub struct ContextArgs {
-    /// A kubeconfig's context, or `embedded`: a fresh cluster inside this process for every run
+    /// A kubeconfig's context; `in-cluster`, from within a pod; or `embedded`: a fresh cluster inside this process for
+    /// every run
     #[arg(long, value_name = "NAME", default_value = EMBEDDED)]
     pub context: String,
     /// The kubeconfig that has the context [default: as kubectl, $KUBECONFIG or ~/.kube/config]
@@ -69,7 +76,8 @@ pub fn find(context: &str, kubeconfig: Option<&Path>) -> Result<Chosen, Failure>
 pub enum Purpose<'a> {
     /// Nothing is written, or only what takes back what the store knows to be there.
     LookOrRestore,
-    /// Something is made or broken there: a person must have agreed, see [`agree`]. The store remembers it.
+    /// Something is made or broken there: a person must have agreed, see [`agree`], which the store remembers, and the
+    /// rights must suffice.
     Use(&'a Store),
 }
 
@@ -81,19 +89,18 @@ pub async fn connect(
 ) -> Result<Target, Failure> {
     let server = server_of(&chosen);
     let served = chosen.served;
-    let target = remote::connect(chosen).await.map_err(failure)?;
-    if let (Purpose::Use(store), false) = (purpose, served) {
+    let target = reached(chosen).await?;
+    if let Purpose::Use(store) = purpose {
         let uid = target.lasting().map_or("", |remote| remote.uid.as_str());
-        if KnownCluster::of(store, uid)
-            .map_err(Failure::input)?
-            .is_none()
-        {
+        let known = KnownCluster::of(store, uid).map_err(Failure::input)?;
+        if known.is_none() && !served {
             // Only where the context led to another cluster a moment ago.
             return Err(Failure::usage(anyhow::anyhow!(
                 "nobody agreed to the use of the cluster at {server}"
             ))
             .hint("give the command again"));
         }
+        check_rights(context, &target).await?;
     }
     let facts = target.facts();
     context.output.note(&format!(
@@ -103,112 +110,59 @@ pub async fn connect(
     Ok(target)
 }
 
-/// Makes sure that a person agreed to the use of a cluster, and asks once for each workspace where nobody did. A
-/// cluster of `breakage cluster serve` holds nothing of anybody's and is not asked about. Nothing is written there.
-///
-/// # Errors
-/// No agreement: a `no`, or nobody who could be asked and no `--yes`.
-pub fn agree(
-    context: &Context,
-    chosen: &Chosen,
-    store: &Store,
-    asked: &Asked<'_>,
-) -> Result<(), Failure> {
-    if chosen.served {
-        return Ok(());
-    }
-    let server = server_of(chosen);
-    let (target, nodes) = clock::block_on(chosen.pace, async {
-        let target = remote::connect(chosen.clone()).await.map_err(failure)?;
-        // How large it is helps to tell a lab from production; a right that is missing is told later.
-        let nodes = match resource::of_kind("Node") {
-            Ok(kind) => kind.list(&target.client(), "").await.ok(),
-            Err(_) => None,
-        };
-        Ok::<_, Failure>((target, nodes.map(|nodes| nodes.len())))
-    })
-    .map_err(Failure::internal)??;
-    let Some(remote) = target.lasting() else {
-        return Ok(());
+/// Connects. What keeps a cluster from being reached is told apart, with what to do about it.
+pub async fn reached(chosen: Chosen) -> Result<Target, Failure> {
+    let (context, config) = (chosen.context.clone(), chosen.config.clone());
+    let error = match remote::connect(chosen).await {
+        Ok(target) => return Ok(target),
+        Err(error) => error,
     };
-    if KnownCluster::of(store, &remote.uid)
-        .map_err(Failure::input)?
-        .is_some()
-    {
-        return Ok(());
-    }
-    let nodes = match nodes {
-        Some(1) => ", 1 node".to_owned(),
-        Some(many) => format!(", {many} nodes"),
-        None => String::new(),
+    let Some(trouble) = trouble::told(&error, &config, jiff::Timestamp::now()).await else {
+        return Err(match error {
+            ClusterError::Kubeconfig(_) => Failure::input(error),
+            _ => Failure::cluster(error),
+        });
     };
-    let identity = format!(
-        "context {}: {} at {server}{nodes}, cluster uid {}",
-        remote.facts.name, remote.facts.version, remote.uid
-    );
-    if !asked.yes {
-        ask(context, &identity, asked)?;
-    }
-    match KnownCluster::agreed(&target, &server, asked.command) {
-        Some(known) => known.put(store, &remote.uid).map_err(Failure::input),
-        None => Ok(()),
-    }
+    // Not the error itself: it may quote what a credential plugin wrote.
+    let mut failure = Failure::cluster(anyhow::anyhow!("context {context}: {}", trouble.what));
+    failure.hints = trouble.todo;
+    Err(failure)
 }
 
-/// Who asks for an agreement, and whether it is given by flag.
-pub struct Asked<'a> {
-    /// The command as it is typed, without its flags: `breakage run`.
-    pub command: &'a str,
-    pub yes: bool,
+/// The namespaces in which something of ours may be made: of every fixture, and of the checks.
+pub fn own_namespaces(context: &Context) -> Result<BTreeSet<String>, Failure> {
+    let workspace =
+        Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)?;
+    let fixtures = Fixtures::open(workspace.folder()).map_err(Failure::input)?;
+    let mut names = fixtures.namespaces().map_err(Failure::input)?;
+    names.extend(examine::NAMESPACES.iter().map(|&name| name.to_owned()));
+    Ok(names)
 }
 
-fn ask(context: &Context, identity: &str, asked: &Asked<'_>) -> Result<(), Failure> {
-    use std::io::IsTerminal;
-    let refused = |why: &str| {
-        Failure::usage(anyhow::anyhow!(
-            "{identity}: this workspace has not used it before, and {why}"
-        ))
-        .hint(format!(
-            "{} ... --yes agrees; it is asked once for each cluster and workspace",
-            asked.command
-        ))
-        .hint("--context embedded needs no cluster")
-    };
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(refused("there is nobody to ask"));
+async fn check_rights(context: &Context, target: &Target) -> Result<(), Failure> {
+    let namespaces = own_namespaces(context)?;
+    let mut missing = access::missing(&target.client(), &namespaces)
+        .await
+        .map_err(Failure::cluster)?;
+    missing.retain(|right| right.needed);
+    if missing.is_empty() {
+        return Ok(());
     }
-    context.output.note(&format!(
-        "{identity}\n\
-         This workspace has not used it before. breakage creates namespaces of its own there, breaks what is in them and\n\
-         removes them; it reads the rest of the cluster and writes nothing to it."
-    ));
-    anstream::eprint!("Use this cluster? [y/N] ");
-    let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .map_err(Failure::input)?;
-    if is_yes(&answer) {
-        Ok(())
-    } else {
-        Err(refused("the answer was not yes"))
-    }
-}
-
-/// Whether an answer to a question is a clear yes.
-pub fn is_yes(answer: &str) -> bool {
-    ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
+    let listed: Vec<String> = missing
+        .iter()
+        .map(|right| format!("\n    {right}"))
+        .collect();
+    Err(Failure::cluster(anyhow::anyhow!(
+        "context {} may not do everything that a run needs; missing:{}",
+        target.facts().name,
+        listed.concat()
+    ))
+    .hint("breakage cluster rbac prints a manifest with these rights, for somebody who may apply it: breakage cluster rbac | kubectl apply -f -"))
 }
 
 fn server_of(chosen: &Chosen) -> String {
     let server = chosen.config.cluster_url.to_string();
     server.trim_end_matches('/').to_owned()
-}
-
-fn failure(error: ClusterError) -> Failure {
-    match error {
-        ClusterError::Kubeconfig(_) => Failure::input(error),
-        _ => Failure::cluster(error),
-    }
 }
 
 /// What to type to undo what is left in a cluster.
@@ -245,16 +199,6 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_a_clear_yes_is_one() {
-        for yes in ["y\n", "Yes\n", " YES "] {
-            assert!(is_yes(yes), "{yes:?}");
-        }
-        for no in ["", "\n", "n\n", "yep\n", "yes please\n"] {
-            assert!(!is_yes(no), "{no:?}");
-        }
-    }
 
     #[test]
     fn a_name_with_blanks_or_quotes_can_be_pasted() {

@@ -190,12 +190,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         return dry_run::run(context, args, &fixtures, &scenario, chosen);
     }
     let store = Arc::new(workspace.store().map_err(Failure::input)?);
+    let mut fixtures = fixtures;
     if let Some(chosen) = &chosen {
         let asked = Asked {
             command: "breakage run",
             yes: args.place.yes,
         };
-        agree(context, chosen, &store, &asked)?;
+        let known = agree(context, chosen, &store, &asked)?;
+        fixtures = fixtures.with_image(known.and_then(|known| known.image));
     }
     let (stop, interrupted) = watch::channel(false);
     match &chosen {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::cluster::ClusterError;
+use crate::cluster::image::REFERENCE;
 use crate::cluster::resource;
 use crate::ids::FixtureId;
 
@@ -107,6 +108,28 @@ pub fn known() -> impl Iterator<Item = (FixtureId, &'static str)> {
 #[derive(Clone, Debug, Default)]
 pub struct Fixtures {
     own: BTreeMap<FixtureId, String>,
+    /// What takes the place of the services' image, where nodes get it under another name.
+    image: Option<String>,
+}
+
+impl Fixture {
+    /// The images that its containers run from.
+    pub fn images(&self) -> BTreeSet<String> {
+        let mut images = BTreeSet::new();
+        for object in &self.objects {
+            let spec = match object["kind"].as_str() {
+                Some("Pod") => &object["spec"],
+                Some("CronJob") => &object["spec"]["jobTemplate"]["spec"]["template"]["spec"],
+                _ => &object["spec"]["template"]["spec"],
+            };
+            for list in ["initContainers", "containers"] {
+                let containers = spec[list].as_array().into_iter().flatten();
+                images
+                    .extend(containers.filter_map(|one| one["image"].as_str().map(str::to_owned)));
+            }
+        }
+        images
+    }
 }
 
 impl Fixtures {
@@ -148,6 +171,35 @@ impl Fixtures {
         Ok(fixtures)
     }
 
+    /// The same with another reference for the services' image.
+    #[must_use]
+    pub fn with_image(mut self, image: Option<String>) -> Fixtures {
+        self.image = image;
+        self
+    }
+
+    /// A manifest, or a patch of one, with the reference that nodes get the services' image under. Only a text that is
+    /// the built-in reference as a whole is replaced, so that a fault's other image stays.
+    pub fn image_in(&self, mut value: Value) -> Value {
+        if let Some(image) = &self.image {
+            replace_texts(&mut value, REFERENCE, image);
+        }
+        value
+    }
+
+    /// Every namespace that a fixture makes.
+    ///
+    /// # Errors
+    /// A fixture of the workspace that cannot be read.
+    pub fn namespaces(&self) -> Result<BTreeSet<String>, ClusterError> {
+        let ids = known().map(|(id, _)| id).chain(self.own.keys().cloned());
+        let mut names = BTreeSet::new();
+        for id in ids {
+            names.extend(self.load(&[id])?.namespaces);
+        }
+        Ok(names)
+    }
+
     /// Ids that the workspace replaces or adds.
     pub fn overrides(&self) -> impl Iterator<Item = &FixtureId> {
         self.own.keys()
@@ -165,7 +217,7 @@ impl Fixtures {
         for id in ids {
             for object in self.objects(id)? {
                 if seen.insert(identity(&object)) {
-                    objects.push(object);
+                    objects.push(self.image_in(object));
                 }
             }
         }
@@ -232,6 +284,19 @@ fn parsed(text: &str, name: &str) -> Result<Vec<Value>, ClusterError> {
         resource::of_kind(object["kind"].as_str().unwrap_or_default())?;
     }
     Ok(items)
+}
+
+fn replace_texts(value: &mut Value, old: &str, new: &str) {
+    match value {
+        Value::String(text) if text == old => *text = new.to_owned(),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|one| replace_texts(one, old, new)),
+        Value::Object(map) => map
+            .values_mut()
+            .for_each(|one| replace_texts(one, old, new)),
+        _ => {}
+    }
 }
 
 fn identity(object: &Value) -> (String, String, String) {
@@ -317,6 +382,25 @@ mod tests {
             other.load(&ids).unwrap().objects,
             same.load(&ids).unwrap().objects
         );
+    }
+
+    #[test]
+    fn another_image_takes_the_place_of_the_built_in_reference_and_of_nothing_else() {
+        let other = "registry.lab:5000/acme/services:2.4.1".to_owned();
+        let fixtures = Fixtures::compiled_in().with_image(Some(other.clone()));
+        let patch = json!({"containers": [
+            {"image": REFERENCE}, {"image": format!("{REFERENCE}-debug")}, {"env": [REFERENCE]},
+        ]});
+        assert_eq!(
+            fixtures.image_in(patch.clone()),
+            json!({"containers": [
+                {"image": other}, {"image": format!("{REFERENCE}-debug")}, {"env": [other]},
+            ]})
+        );
+        assert_eq!(Fixtures::compiled_in().image_in(patch.clone()), patch);
+        let id = [FixtureId::new("advocate")];
+        let loaded = fixtures.load(&id).unwrap();
+        assert!(!loaded.images().contains(REFERENCE));
     }
 
     #[test]

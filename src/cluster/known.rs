@@ -9,7 +9,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::cluster::target::Target;
-use crate::store::{Store, StoreError};
+use crate::store::{Batch, Store, StoreError};
 
 /// Version of the JSON. Later ones are refused: what they say may be what must not be overlooked.
 const FORMAT: u32 = 1;
@@ -59,12 +59,64 @@ impl KnownCluster {
 
     /// Every one, by uid.
     pub fn all(store: &Store) -> Result<Vec<(String, KnownCluster)>, StoreError> {
-        store.clusters()
+        let rows: Vec<(String, serde_json::Value)> = store.clusters()?;
+        let uids = rows
+            .into_iter()
+            .map(|(key, _)| key)
+            .filter(|key| !key.starts_with(ANNOUNCED));
+        uids.map(|uid| Ok((uid.clone(), KnownCluster::of(store, &uid)?)))
+            .filter_map(|row: Result<_, StoreError>| match row {
+                Ok((uid, known)) => Some(Ok((uid, known?))),
+                Err(error) => Some(Err(error)),
+            })
+            .collect()
+    }
+
+    /// Keeps a k3d cluster that was made here, in one commit with the end of its announcement.
+    pub fn put_made(&self, store: &Store, uid: &str, name: &str) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        batch.put_cluster(uid, self)?;
+        batch.forget_cluster(&announced(name));
+        store.write(&batch).map(drop)
     }
 
     pub fn put(&self, store: &Store, uid: &str) -> Result<(), StoreError> {
         store.put_cluster(uid, self)
     }
+}
+
+/// How keys begin of k3d clusters that are being made: their uids are not known yet.
+const ANNOUNCED: &str = "k3d/";
+
+fn announced(name: &str) -> String {
+    format!("{ANNOUNCED}{name}")
+}
+
+/// Notes that a k3d cluster is about to be made, so that one which a crash leaves is known to be ours.
+pub fn announce_k3d(store: &Store, name: &str) -> Result<(), StoreError> {
+    store.put_cluster(&announced(name), &serde_json::json!({"format": FORMAT}))
+}
+
+/// The names of k3d clusters whose making was begun and is not known to have ended.
+pub fn announced_k3d(store: &Store) -> Result<Vec<String>, StoreError> {
+    let rows: Vec<(String, serde_json::Value)> = store.clusters()?;
+    let keys = rows.into_iter().map(|(key, _)| key);
+    Ok(keys
+        .filter_map(|key| key.strip_prefix(ANNOUNCED).map(str::to_owned))
+        .collect())
+}
+
+/// Forgets that a k3d cluster was being made.
+pub fn withdraw_k3d(store: &Store, name: &str) -> Result<(), StoreError> {
+    store.forget_cluster(&announced(name)).map(drop)
+}
+
+/// Whether this workspace made, or began to make, the k3d cluster of a name.
+pub fn is_k3d_of_ours(store: &Store, name: &str) -> Result<bool, StoreError> {
+    let made = KnownCluster::all(store)?
+        .iter()
+        .any(|(_, known)| known.k3d.as_deref() == Some(name));
+    Ok(made || announced_k3d(store)?.iter().any(|one| one == name))
 }
 
 fn known_format<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
@@ -100,6 +152,24 @@ mod tests {
         known().put(&store, "u").unwrap();
         assert_eq!(KnownCluster::of(&store, "u").unwrap(), Some(known()));
         assert_eq!(KnownCluster::of(&store, "v").unwrap(), None);
+    }
+
+    #[test]
+    fn a_k3d_cluster_is_ours_from_before_it_is_made() {
+        let store = Store::in_memory().unwrap();
+        let ours = |name: &str| is_k3d_of_ours(&store, name).unwrap();
+        assert!(!ours("lab"));
+        announce_k3d(&store, "lab").unwrap();
+        assert!(ours("lab") && !ours("other"));
+        assert!(KnownCluster::all(&store).unwrap().is_empty());
+        let made = KnownCluster {
+            k3d: Some("lab".to_owned()),
+            ..known()
+        };
+        made.put_made(&store, "u", "lab").unwrap();
+        assert!(ours("lab"));
+        assert!(announced_k3d(&store).unwrap().is_empty());
+        assert_eq!(KnownCluster::all(&store).unwrap(), [("u".to_owned(), made)]);
     }
 
     #[test]

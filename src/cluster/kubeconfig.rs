@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use crate::clock::{EXTENSION_NAME, Pace, PaceError};
+use crate::cluster::in_cluster::{self, NotInCluster};
 
 /// The variable with the list of files.
 const VARIABLE: &str = "KUBECONFIG";
@@ -53,6 +54,8 @@ pub enum KubeconfigProblem {
         /// Its stderr.
         told: String,
     },
+    #[error(transparent)]
+    NotInCluster(#[from] NotInCluster),
     #[error("no client can be made for context {context}")]
     Client {
         context: String,
@@ -75,8 +78,11 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Finds a context in the file, else in those that kubectl would read.
+    /// Finds a context in the file, else in those that kubectl would read. `in-cluster` is the cluster around this process.
     pub async fn find(context: &str, file: Option<&Path>) -> Result<Chosen, KubeconfigProblem> {
+        if context == in_cluster::NAME {
+            return Ok(in_cluster::chosen()?);
+        }
         let paths = match file {
             Some(file) => vec![file.to_owned()],
             None => usual_files(std::env::var_os(VARIABLE), home()),

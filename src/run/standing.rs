@@ -10,11 +10,12 @@ use crate::cluster::ClusterError;
 use crate::cluster::fixture::Fixture;
 use crate::cluster::reset::{self, Owned};
 use crate::cluster::state::{self, ClusterState, Difference};
+use crate::cluster::target::Target;
 use crate::inject::journal::Place;
 use crate::record::FrameworkCode;
 use crate::run::event::Event;
 use crate::run::stage::{Failed, Run};
-use crate::store::{Store, StoreError};
+use crate::store::{Batch, Store, StoreError};
 
 /// Version of the JSON of what is kept here.
 const FORMAT: u32 = 1;
@@ -64,6 +65,78 @@ fn reference(
 ) -> Result<Option<ClusterState>, StoreError> {
     let kept: Option<Reference> = store.reference(&key(cluster_uid, fixture))?;
     Ok(kept.map(|kept| kept.state.as_it_counts_now()))
+}
+
+/// Makes a fixture stand outside a run, with the same notes as a run makes: the next run finds it as it needs it.
+pub async fn prepare(
+    store: &Arc<Store>,
+    target: &Target,
+    fixture: &Fixture,
+) -> Result<ClusterState, ClusterError> {
+    let place = Place::of(target);
+    let uid = place.cluster_uid.clone();
+    let mut owned = Owned::of_cluster(store.clone(), &uid)?;
+    let standing = Standing {
+        format: FORMAT,
+        place,
+        fixture: fixture.clone(),
+    };
+    store.put_standing(&uid, &standing)?;
+    let known = reference(store, &uid, fixture)?;
+    let state = reset::make_stand(&target.client(), fixture, &mut owned, known.as_ref()).await?;
+    let reference = Reference {
+        format: FORMAT,
+        state: state.clone(),
+    };
+    store.put_reference(&key(&uid, fixture), &reference)?;
+    Ok(state)
+}
+
+/// What the workspace made stand in a cluster last.
+pub fn standing(store: &Store, cluster_uid: &str) -> Result<Option<Standing>, StoreError> {
+    store.standing(cluster_uid)
+}
+
+/// The clusters in which something was made to stand.
+pub fn places(store: &Store) -> Result<Vec<Place>, StoreError> {
+    let mut places = Vec::new();
+    for uid in store.standing_clusters()? {
+        places.extend(standing(store, &uid)?.map(|standing| standing.place));
+    }
+    Ok(places)
+}
+
+/// Removes everything of ours from a cluster and forgets what stood there, in this order.
+pub async fn remove(store: &Arc<Store>, target: &Target) -> Result<(), ClusterError> {
+    let uid = Place::of(target).cluster_uid;
+    let mut owned = Owned::of_cluster(store.clone(), &uid)?;
+    reset::remove_all(&target.client(), &mut owned).await?;
+    forget(store, &uid)?;
+    Ok(())
+}
+
+/// Forgets what stood in a cluster, and why it was closed: nothing of ours is there any more.
+pub fn forget(store: &Store, cluster_uid: &str) -> Result<(), StoreError> {
+    let mut batch = Batch::default();
+    let prefix = format!("{cluster_uid}/");
+    for key in store.reference_keys()? {
+        if key.starts_with(&prefix) {
+            batch.erase_reference(&key);
+        }
+    }
+    for (uid, owner) in store.owned()? {
+        if owner.starts_with(&prefix) {
+            batch.disown(&uid);
+        }
+    }
+    for (key, _) in store.creating()? {
+        if key.starts_with(&prefix) {
+            batch.erase_creating(&key);
+        }
+    }
+    batch.erase_standing(cluster_uid);
+    batch.lift_quarantine(cluster_uid);
+    store.write(&batch).map(drop)
 }
 
 /// Brings the namespaces of ours in a cluster back to the reference, or away where there never was one. Can be repeated.

@@ -112,6 +112,10 @@ impl Batch {
         Ok(())
     }
 
+    pub fn erase_reference(&mut self, key: &str) {
+        self.erase_text(REFERENCES, "references", key);
+    }
+
     pub fn put_standing<T: Serialize>(
         &mut self,
         cluster: &str,
@@ -134,6 +138,10 @@ impl Batch {
         let text = encode(&format!("cluster {cluster}"), known)?;
         self.text(CLUSTERS, "clusters", cluster, text);
         Ok(())
+    }
+
+    pub fn forget_cluster(&mut self, cluster: &str) {
+        self.erase_text(CLUSTERS, "clusters", cluster);
     }
 
     pub fn own(&mut self, uid: &str, owner: &str) {

@@ -44,6 +44,13 @@ impl Served {
         }
     }
 
+    /// Ends the cluster.
+    pub fn stop(&mut self) {
+        // Our own child, by its handle.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
     /// The kubeconfig that the server wrote.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
@@ -69,6 +76,36 @@ impl Served {
             .unwrap()
     }
 
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What the served cluster answers to a GET, read over a plain socket and not through our program.
+    pub fn get(&self, path: &str) -> Value {
+        use std::io::{Read, Write};
+        let address = self.url.strip_prefix("http://").unwrap();
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let text = String::from_utf8(answer).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(!head.to_lowercase().contains("chunked"), "{head}");
+        serde_json::from_str(body).unwrap()
+    }
+
+    /// The names of the namespaces that the cluster did not come with.
+    pub fn namespaces(&self) -> Vec<String> {
+        let list = self.get("/api/v1/namespaces");
+        let names = list["items"].as_array().unwrap().iter();
+        let names = names.map(|one| one["metadata"]["name"].as_str().unwrap().to_owned());
+        names
+            .filter(|name| name != "default" && !name.starts_with("kube-"))
+            .collect()
+    }
+
     /// A command in a workspace of the folder.
     pub fn breakage(&self, workspace: &str, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_breakage"));
@@ -84,10 +121,14 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Our own child, by its handle.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.stop();
     }
+}
+
+/// What a command printed as JSON, which must have ended with `code`.
+pub fn json_of(output: &Output, code: i32) -> Value {
+    assert_eq!(output.status.code(), Some(code), "{}", text_of(output));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 pub fn text_of(output: &Output) -> String {

@@ -19,13 +19,14 @@ use crate::cli::run::lasting::left;
 use crate::cli::run::refuse_unknown_fixture;
 use crate::cli::scenario::{open_fixtures, open_library, unusable};
 use crate::cli::{Context, interrupt};
+use crate::cluster::fixture::Fixtures;
 use crate::config::Workspace;
 use crate::qualify::check::{Check, Qualification, Standing};
 use crate::qualify::keep::{self, Sheet};
 use crate::qualify::published::{self, Compared};
 use crate::qualify::{Depth, Materials, QualifyError, qualify, runs_of};
 use crate::scenario::library::Library;
-use crate::scenario::model::Scenario;
+use crate::scenario::model::{RepairStep, Scenario};
 
 /// Threads; more than any machine has cores for.
 const MAX_JOBS: i64 = 1024;
@@ -91,7 +92,14 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
             command: "breakage scenario qualify",
             yes: args.place.yes,
         };
-        agree(context, &chosen, &store, &asked)?;
+        let known = agree(context, &chosen, &store, &asked)?;
+        let image = known.and_then(|known| known.image);
+        let fixtures = materials.fixtures.as_ref().clone().with_image(image);
+        let scenarios: Vec<_> = scenarios
+            .iter()
+            .map(|scenario| Arc::new(with_image(&fixtures, scenario)))
+            .collect();
+        materials.fixtures = Arc::new(fixtures);
         interrupt::listen_leaving(stop, left(context, &chosen));
         return lasting::run(context, args, &materials, &scenarios, (store, chosen));
     }
@@ -129,6 +137,17 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         started.elapsed().as_secs_f64()
     ));
     Ok(code)
+}
+
+/// The scenario with the image in its repairs that the cluster's fixtures run from.
+fn with_image(fixtures: &Fixtures, scenario: &Scenario) -> Scenario {
+    let mut scenario = scenario.clone();
+    for step in &mut scenario.reference_repair {
+        if let RepairStep::Patch { body, .. } = step {
+            *body = fixtures.image_in(body.take());
+        }
+    }
+    scenario
 }
 
 fn chosen(library: &Library, args: &Args) -> Result<Vec<Arc<Scenario>>, Failure> {
