@@ -36,6 +36,8 @@ struct Log {
     refused_after_revocation: u64,
     /// The newest resource version that a write was answered with, by plural.
     versions: BTreeMap<String, u64>,
+    /// Why the newest request that came to an end had no answer, unless it had one.
+    unserved: Option<String>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -64,6 +66,7 @@ impl Recorder {
                 revoked: false,
                 refused_after_revocation: 0,
                 versions: BTreeMap::new(),
+                unserved: None,
             })),
         }
     }
@@ -149,11 +152,22 @@ impl Recorder {
     /// Enters the answer's status. A refused request changed nothing.
     pub(crate) fn finish(&self, slot: Slot, status: u16) {
         let mut log = self.lock();
+        log.unserved = None;
         if let Some(action) = slot.0.and_then(|index| log.actions.get_mut(index)) {
             action.status = status;
             // 101 is how exec and its like are accepted.
             action.changed_something &= (200..300).contains(&status) || status == 101;
         }
+    }
+
+    /// Notes that the connection gave no answer. A request that the agent gave up itself never comes here.
+    pub(crate) fn fail(&self, reason: String) {
+        self.lock().unserved = Some(reason);
+    }
+
+    /// Why the agent's newest finished request had no answer, if it had none: the cluster's failure, not the agent's.
+    pub fn unserved(&self) -> Option<String> {
+        self.lock().unserved.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {

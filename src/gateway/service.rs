@@ -113,10 +113,17 @@ where
             "Unauthorized",
         ));
     };
-    let answer = service
+    let answer = match service
         .call(Request::from_parts(head, Body::from(bytes)))
         .await
-        .map_err(Into::into)?;
+    {
+        Ok(answer) => answer,
+        Err(error) => {
+            let error: BoxError = error.into();
+            recorder.fail(format!("{} {}: {error}", asked.verb, asked.full_resource()));
+            return Err(error);
+        }
+    };
     recorder.finish(slot, answer.status().as_u16());
     let written = tool.tier > 1 && answer.status().is_success() && is_json(&answer);
     if !written {

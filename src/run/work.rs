@@ -85,16 +85,29 @@ impl Run<'_> {
         self.record.actions = recorder.actions();
         self.record.retrievals = past.log();
         self.take_notes(&notes, &ending);
+        let gave_up = matches!(ending, Ending::AgentLeft(_) | Ending::AgentBroke);
         let told = self.note.take().unwrap_or_else(|| self.told(ending));
         self.note = Some(match notes.not_kept() {
             0 => told,
             number => format!("{told}; {number} further hypotheses were not kept"),
         });
+        if let Some(reason) = recorder
+            .unserved()
+            .filter(|_| gave_up && self.unaccounted())
+        {
+            let message = format!("the agent left after a request without an answer: {reason}");
+            return Err(Failed::new(FrameworkCode::ClusterUnreachable, message));
+        }
         Ok(Stage::Settle(Box::new(Worked {
             watch,
             started_ms,
             budget_end,
         })))
+    }
+
+    /// Whether the run has no account of the agent's to score.
+    fn unaccounted(&self) -> bool {
+        self.record.state == RunState::Timeout
     }
 
     /// What the agent has changed must be in a reading for it to count.
