@@ -276,8 +276,13 @@ fn parsed(text: &str, name: &str) -> Result<Vec<Value>, ClusterError> {
         name: name.to_owned(),
         source,
     })?;
-    let items = match list["items"].take() {
-        Value::Array(items) => items,
+    let items = match &mut list {
+        // As a bare array, as a `List` as kubectl prints one, or one manifest alone.
+        Value::Array(items) => std::mem::take(items),
+        Value::Object(fields) => match fields.remove("items") {
+            Some(Value::Array(items)) => items,
+            _ => vec![list],
+        },
         _ => vec![list],
     };
     for object in &items {
@@ -401,6 +406,18 @@ mod tests {
         let id = [FixtureId::new("advocate")];
         let loaded = fixtures.load(&id).unwrap();
         assert!(!loaded.images().contains(REFERENCE));
+    }
+
+    #[test]
+    fn a_fixture_may_be_an_array_a_list_or_one_manifest_and_anything_else_is_refused() {
+        let one = r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}"#;
+        let list = format!(r#"{{"kind": "List", "items": [{one}]}}"#);
+        for text in [one.to_owned(), format!("[{one}]"), list] {
+            assert_eq!(parsed(&text, "own").unwrap().len(), 1, "{text}");
+        }
+        for text in ["7", "\"x\"", "null", "[7]", "{}"] {
+            assert!(parsed(text, "own").is_err(), "{text}");
+        }
     }
 
     #[test]
