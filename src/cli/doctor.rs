@@ -95,12 +95,14 @@ fn lasting(
     (fixtures, id): (Fixtures, &[FixtureId]),
     chosen: Chosen,
 ) -> Result<Vec<Finding>, Failure> {
-    let store = match (args.only_look, workspace.existing_store()) {
-        (true, store) => match store.map_err(Failure::input)? {
+    let store = if args.only_look {
+        let store = workspace.existing_store().map_err(Failure::input)?;
+        match store {
             Some(store) => store,
             None => Store::in_memory().map_err(Failure::internal)?,
-        },
-        (false, _) => workspace.store().map_err(Failure::input)?,
+        }
+    } else {
+        workspace.store().map_err(Failure::input)?
     };
     let store = Arc::new(store);
     let only_look = if args.only_look {

@@ -70,8 +70,10 @@ fn namespaces_of_somebody_else_are_a_problem_with_something_to_do() {
     let kubeconfig = served.kubeconfig();
     let up = served.on(&kubeconfig, "w", &["cluster", "up"]);
     assert_eq!(up.status.code(), Some(0), "{}", text_of(&up));
-    let mine = served.on(&kubeconfig, "w", &["doctor", "--only-look"]);
-    assert_eq!(mine.status.code(), Some(0), "{}", text_of(&mine));
+    for args in [&["doctor", "--only-look"][..], &["doctor"]] {
+        let mine = served.on(&kubeconfig, "w", args);
+        assert_eq!(mine.status.code(), Some(0), "{}", text_of(&mine));
+    }
     let output = served.on(&kubeconfig, "other", &["doctor", "--only-look"]);
     let told = text_of(&output);
     assert_eq!(output.status.code(), Some(2), "{told}");
