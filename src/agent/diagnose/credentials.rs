@@ -257,7 +257,7 @@ pub fn rebuilt_url(look: &Look<'_>, store: &Store, key: &str) -> Option<(String,
     .map_or(user.clone(), |variable| variable.value);
     let url = Url {
         scheme: scheme.to_owned(),
-        user: user.clone(),
+        user,
         password,
         host: format!(
             "{}.{}.svc.cluster.local",

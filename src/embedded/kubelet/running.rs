@@ -33,17 +33,7 @@ impl Machine<'_> {
         frame.step += 1;
         match step {
             Step::Log(line) => self.say(line, &[]),
-            Step::Require { names, line, exit } => {
-                let missing = names
-                    .iter()
-                    .find(|name| self.process.vars.get(*name).is_none_or(String::is_empty))
-                    .cloned();
-                if let Some(name) = missing {
-                    self.say(line, &[("name", &name)]);
-                    return Next::Exit(*exit);
-                }
-                Next::Again
-            }
+            Step::Require { names, line, exit } => self.require(names, line, *exit),
             Step::Cpu(micros) => self.spend(*micros),
             Step::Wait(amount) => {
                 let wait = Duration::from_millis(amount.in_env(&self.process.vars));
@@ -98,6 +88,20 @@ impl Machine<'_> {
                 Next::Again
             }
             Step::Exit(code) => Next::Exit(*code),
+        }
+    }
+
+    /// Ends where one of the variables is missing or empty.
+    fn require(&mut self, names: &[String], line: &Line, exit: i32) -> Next {
+        let missing = names
+            .iter()
+            .find(|name| self.process.vars.get(*name).is_none_or(String::is_empty));
+        match missing {
+            Some(name) => {
+                self.say(line, &[("name", name)]);
+                Next::Exit(exit)
+            }
+            None => Next::Again,
         }
     }
 
