@@ -102,7 +102,10 @@ impl Tier {
     /// The image in the node's registry, and the first workspace's fixtures in the cluster.
     fn prepare(&self) {
         let destination = format!("{}/{REPOSITORY}", self.registry);
-        let pushed = self.told(WORKSPACE, &["fixture", "image", "--push", &destination]);
+        let pushed = self.told(
+            WORKSPACE,
+            &["fixture", "image", "--plain-http", "--push", &destination],
+        );
         assert_eq!(pushed.0, Some(0), "{}", pushed.1);
         let prepared = self.placed(WORKSPACE, &["cluster", "up", "--yes"]);
         assert_eq!(prepared.0, Some(0), "{}", prepared.1);
