@@ -111,6 +111,14 @@ impl Tier {
         assert_eq!(prepared.0, Some(0), "{}", prepared.1);
     }
 
+    /// Of the image that the program carries.
+    pub fn digest(&self) -> String {
+        let mut show = self.breakage(WORKSPACE, &["fixture", "image", "--json"]);
+        let output = show.output().unwrap();
+        let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+        shown["digest"].as_str().unwrap().to_owned()
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

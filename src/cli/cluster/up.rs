@@ -130,15 +130,16 @@ fn remember(
     };
     known.context.clone_from(&chosen.context);
     known.kubeconfig.clone_from(&chosen.kubeconfig);
-    if let Some(image) = &args.image {
-        known.image = Some(image.clone()).filter(|image| image != REFERENCE);
-    }
     match made {
         Some(name) => {
             known.k3d = Some(name.to_owned());
             made::keep(store, &uid, &known, name).map_err(Failure::input)?;
         }
         None => known.put(store, &uid).map_err(Failure::input)?,
+    }
+    // Kept once nodes have shown that they get it.
+    if let Some(image) = &args.image {
+        known.image = Some(image.clone()).filter(|image| image != REFERENCE);
     }
     Ok(Some(known))
 }
@@ -167,7 +168,7 @@ async fn prepare(
     known: Option<KnownCluster>,
     served: bool,
 ) -> Result<Ready, Failure> {
-    let image = known.and_then(|known| known.image);
+    let image = known.as_ref().and_then(|known| known.image.clone());
     let fixtures = fixtures.with_image(image.clone());
     let image = image.unwrap_or_else(|| REFERENCE.to_owned());
     let loaded: Vec<Fixture> = ids
@@ -190,6 +191,9 @@ async fn prepare(
             return Err(failure);
         }
         checked.push(finding);
+    }
+    if let Some(known) = known {
+        known.put(store, &uid).map_err(Failure::input)?;
     }
     let mut stood = Vec::new();
     for fixture in loaded {
