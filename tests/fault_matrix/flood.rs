@@ -14,7 +14,8 @@ use agent_breakage::record::{Record, RunState, StageName};
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
-use crate::workspace::{Shop, account, broken};
+use crate::layer::{ALWAYS, Act, Trouble, Verb, Whose};
+use crate::workspace::{Shop, account, broken, word};
 
 /// What an unruly agent does.
 #[derive(Clone, Copy, Debug)]
@@ -181,4 +182,49 @@ fn a_body_that_is_nested_without_end_is_refused_and_does_no_harm() {
         !action.changed_something && action.status >= 400,
         "{action:?}"
     );
+}
+
+/// Asks once and leaves without an account, whatever the answer.
+struct Leaver;
+
+impl Agent for Leaver {
+    fn name(&self) -> &str {
+        "leaver"
+    }
+
+    fn version(&self) -> &str {
+        "1"
+    }
+
+    fn work(&self, desk: Desk) -> LocalBoxFuture<'static, Result<(), AgentError>> {
+        Box::pin(async move {
+            let path = "/api/v1/namespaces/shop/secrets/web-key";
+            let look = http::Request::get(path).body(Vec::new()).unwrap();
+            let _ = desk.client.request::<Value>(look).await;
+            Ok(())
+        })
+    }
+}
+
+#[test]
+fn leaving_after_a_request_without_an_answer_is_the_clusters_failure_and_after_a_refusal_the_agents()
+ {
+    let shop = Shop::new();
+    let ended = |act| {
+        let trouble = Trouble {
+            stage: StageName::Work,
+            whose: Whose::Agents,
+            verb: Verb::Any,
+            path: "",
+            after: 0,
+            times: ALWAYS,
+            act,
+        };
+        word(&shop.run(&Leaver, &[trouble], 1).finished)
+    };
+    assert_eq!(ended(Act::DropBefore), "cluster-unreachable");
+    assert_eq!(ended(Act::DropAfter), "cluster-unreachable");
+    // Answers that an agent can bring about itself are its own.
+    assert_eq!(ended(Act::Refuse(500, None)), "timeout");
+    assert_eq!(ended(Act::Refuse(403, None)), "timeout");
 }
