@@ -97,12 +97,8 @@ pub mod api {
     /// The histogram among its metrics, without its unit; the published detectors read it.
     pub const REQUEST_DURATION: &str = "http_server_request_duration";
 
-    /// Its metrics before the first request.
-    pub const METRICS_BODY: &str = "\
-        # HELP http_server_request_duration_seconds Duration of HTTP server requests.\n\
-        # TYPE http_server_request_duration_seconds histogram\n\
-        # UNIT http_server_request_duration_seconds seconds\n\
-        # EOF\n";
+    /// Its metrics before the first request: a histogram without a sample is left out.
+    pub const METRICS_BODY: &str = "# EOF\n";
 
     /// Processor time until the first line and for the connection, then for each MiB of the index and for a request
     /// that verifies nothing, in microseconds; measured.
