@@ -14,7 +14,12 @@ impl Program {
     pub fn unpack(bytes: &[u8]) -> Program {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("services");
-        std::fs::write(&file, bytes).unwrap();
+        // Written by another process: a test that starts one beside this would hand it the open file for a moment, and
+        // a file that is open for writing cannot be executed.
+        let bytes_file = folder.path().join("bytes");
+        std::fs::write(&bytes_file, bytes).unwrap();
+        let copied = Command::new("cp").args([&bytes_file, &file]).status();
+        assert!(copied.unwrap().success());
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
         for name in acme_services::NAMES {
             symlink(&file, folder.path().join(name)).unwrap();
