@@ -62,6 +62,12 @@ impl Failure {
         self
     }
 
+    /// As [`Failure::hint`], where there is one to give.
+    pub fn hint_if(mut self, hint: Option<impl Into<String>>) -> Failure {
+        self.hints.extend(hint.map(Into::into));
+        self
+    }
+
     /// Prints `error: …` with its causes and hints on stderr; answers the exit code.
     pub fn report(&self) -> ExitCode {
         use std::fmt::Write;

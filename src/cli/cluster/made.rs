@@ -97,11 +97,7 @@ fn not_here(error: K3dError) -> Failure {
 fn import(context: &Context, programs: &K3d, name: &str) -> Result<(), Failure> {
     let packed = packed().map_err(|error| {
         let hint = error.next_step();
-        let failure = Failure::input(error);
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        Failure::input(error).hint_if(hint)
     })?;
     let reference = name::parse(REFERENCE).map_err(Failure::internal)?;
     let bytes = archive::write(&packed, &reference).map_err(Failure::internal)?;
