@@ -12,6 +12,8 @@ use std::process::Output;
 use assert_cmd::Command;
 use serde_json::Value;
 
+const ID: &str = "replicas-zero-advocate";
+
 fn breakage(workspace: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_breakage"))
         .env("BREAKAGE_WORKSPACE", workspace)
@@ -36,6 +38,17 @@ fn edited(folder: &Path, from: &str, to: &str) -> String {
     let path = folder.join("edited.yaml");
     std::fs::write(&path, text.replace(from, to)).unwrap();
     path.display().to_string()
+}
+
+#[test]
+fn a_prometheus_for_the_embedded_cluster_is_refused_and_not_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let flag = ["--prometheus", "http://127.0.0.1:9090"];
+    for command in [["run", ID].as_slice(), &["scenario", "qualify", ID]] {
+        let output = breakage(folder.path(), &[command, &flag].concat());
+        assert_eq!(output.status.code(), Some(1), "{command:?}");
+        assert!(told(&output).contains("without --context"), "{command:?}");
+    }
 }
 
 #[test]

@@ -10,6 +10,9 @@ use crate::observe::prometheus::Prometheus;
 /// A bearer token; not a flag, since other users of a machine see flags.
 const TOKEN: &str = "BREAKAGE_PROMETHEUS_TOKEN";
 
+/// Names the Prometheus without the flag.
+const ADDRESS: &str = "BREAKAGE_PROMETHEUS_URL";
+
 /// The Prometheus to ask.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Metrics (with --context)")]
@@ -19,7 +22,7 @@ pub struct PrometheusArgs {
     #[arg(
         long,
         value_name = "URL",
-        env = "BREAKAGE_PROMETHEUS_URL",
+        env = ADDRESS,
         hide_env_values = true
     )]
     pub prometheus: Option<String>,
@@ -29,8 +32,17 @@ pub struct PrometheusArgs {
 }
 
 impl PrometheusArgs {
-    /// The Prometheus that is meant, if any. Only lasting clusters have one: the variable may be set for other commands.
+    /// The Prometheus that is meant, if any. Only lasting clusters have one: the variable may be set for other commands, a
+    /// flag is meant for this one.
     pub fn chosen(&self, lasting: bool) -> Result<Option<Prometheus>, Failure> {
+        if !lasting && self.prometheus.is_some() && self.prometheus != std::env::var(ADDRESS).ok() {
+            let wrong = anyhow::anyhow!(
+                "--prometheus is given without --context: the embedded cluster has no Prometheus"
+            );
+            return Err(
+                Failure::usage(wrong).hint("--context NAME names the cluster that it scrapes")
+            );
+        }
         // An empty variable counts as unset.
         let Some(address) = self
             .prometheus

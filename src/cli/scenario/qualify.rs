@@ -85,8 +85,9 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     {
         refuse_unknown_fixture(&materials.fixtures, scenario)?;
     }
-    if let Some(chosen) = args.place.chosen()? {
-        materials.prometheus = args.metrics.chosen(true)?;
+    let place = args.place.chosen()?;
+    materials.prometheus = args.metrics.chosen(place.is_some())?;
+    if let Some(chosen) = place {
         let store = Arc::new(workspace.store().map_err(Failure::input)?);
         let asked = Asked {
             command: "breakage scenario qualify",
