@@ -66,6 +66,23 @@ text_id! {
     EmbedderId
 }
 
+text_id! {
+    /// An experiment's id in its plan, kebab-case. Two registrations may not share one unless the later amends the former.
+    ExperimentId
+}
+text_id! {
+    /// An arm's id within its experiment, such as `treatment`.
+    ArmId
+}
+text_id! {
+    /// The SHA-256 of a registration's canonical JSON, 64 hex digits.
+    RegistrationHash
+}
+text_id! {
+    /// A cell of a block: `<scenario>/<arm>` or `<scenario>/<arm>/<tier>`.
+    CellId
+}
+
 /// Whether a text is kebab-case: lower-case letters, digits and single hyphens, starting with a letter.
 pub fn is_kebab_case(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase())

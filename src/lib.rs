@@ -32,6 +32,11 @@ pub mod observe;
 pub mod run;
 
 pub mod qualify;
+
+pub mod stats;
+
+pub mod experiment;
+
 pub mod report;
 
 pub mod cli;

@@ -70,7 +70,38 @@ const ALLOWED_EDGES: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
-    ("report", &["ids", "record", "scenario", "score"]),
+    ("stats", &[]),
+    (
+        "experiment",
+        &[
+            "agent",
+            "clock",
+            "cluster",
+            "embed",
+            "experience",
+            "ids",
+            "inject",
+            "qualify",
+            "record",
+            "run",
+            "scenario",
+            "score",
+            "stats",
+            "store",
+        ],
+    ),
+    (
+        "report",
+        &[
+            "experiment",
+            "ids",
+            "record",
+            "run",
+            "scenario",
+            "score",
+            "stats",
+        ],
+    ),
 ];
 
 /// What an agent may take from the scenario module: the task and the vocabulary, never the truth. A `PathStep` is how

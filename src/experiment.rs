@@ -1,0 +1,11 @@
+//! Registered experiments: a plan is written down and locked, its runs are allocated, carried out and chained in a
+//! ledger, and the analysis reads nothing but registration and ledger.
+//!
+//! In reading order: [`plan`] is what a person writes, [`registration`] what is locked, [`allocation`] which run comes
+//! when, [`ledger`] what happened, [`analysis`] what it says. `docs/experiments.md` has the file formats.
+
+pub mod allocation;
+pub mod analysis;
+pub mod ledger;
+pub mod plan;
+pub mod registration;
