@@ -6,6 +6,7 @@
 
 pub mod allocation;
 pub mod analysis;
+pub mod canonical;
 pub mod ledger;
 pub mod plan;
 pub mod registration;
