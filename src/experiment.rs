@@ -8,5 +8,6 @@ pub mod allocation;
 pub mod analysis;
 pub mod canonical;
 pub mod ledger;
+pub mod matrix;
 pub mod plan;
 pub mod registration;

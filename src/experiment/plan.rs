@@ -214,6 +214,9 @@ pub struct Row {
     pub decision: String,
     /// An expression over `pooled` and the counts of verdicts, see `matrix`.
     pub when: String,
+    /// The decision puts the treatment to use: then no verdict of harm may match.
+    #[serde(default)]
+    pub ships: bool,
     /// For a row that decides nothing yet: the evidence that would, and its budget.
     pub next: Option<String>,
 }
@@ -275,5 +278,33 @@ impl Plan {
 
     pub fn arm(&self, id: &ArmId) -> Option<&Arm> {
         self.arms.iter().find(|arm| arm.id == *id)
+    }
+
+    /// Every arm is the control under another name: a trial of the instrument.
+    pub fn is_aa(&self) -> bool {
+        let Some(control) = self.arm(&self.control) else {
+            return false;
+        };
+        self.arms.iter().all(|arm| {
+            (&arm.agent, &arm.context, &arm.retrieval)
+                == (&control.agent, &control.context, &control.retrieval)
+        })
+    }
+
+    /// Arms that are compared with the control, as the plan lists them.
+    pub fn treatments(&self) -> impl Iterator<Item = &Arm> {
+        self.arms.iter().filter(|arm| arm.id != self.control)
+    }
+
+    /// Planned runs of the whole experiment.
+    pub fn runs(&self) -> u64 {
+        self.cells().len() as u64 * u64::from(self.blocks)
+    }
+}
+
+impl Retrieval {
+    /// Whether a run of it may be served anything.
+    pub fn serves(&self) -> bool {
+        matches!(self, Retrieval::On(_) | Retrieval::Placebo(_))
     }
 }
