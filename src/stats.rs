@@ -3,15 +3,21 @@
 //!
 //! `docs/statistics.md` has the formulas with their sources and says how each is checked.
 
+pub mod bca;
+pub mod brunner_munzel;
 pub mod distribution;
+pub mod drift;
 pub mod effect;
+pub mod exclusion;
 pub mod lattice;
 pub mod multiplicity;
 pub mod paired;
 pub mod permutation;
+pub mod power;
 pub mod proportion;
 pub mod root;
 pub mod sample;
+pub mod sequential;
 pub mod stratified;
 pub mod tost;
 pub mod welch;
