@@ -13,7 +13,8 @@ pub mod fixture;
 pub mod init;
 pub mod interrupt;
 pub mod output;
-pub mod printable;
+// Commands print what people and agents wrote by the same rules as reports.
+pub use crate::report::printable;
 pub mod prometheus;
 pub mod recovery;
 pub mod run;
