@@ -5,7 +5,9 @@
 
 pub mod calibration;
 pub mod entry;
+pub mod frozen;
 pub mod learner;
+pub mod placebo;
 pub mod policy;
 pub mod seeds;
 pub mod snapshot;

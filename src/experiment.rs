@@ -7,6 +7,7 @@
 pub mod allocation;
 pub mod analysis;
 pub mod canonical;
+pub mod inputs;
 pub mod ledger;
 pub mod matrix;
 pub mod plan;

@@ -6,7 +6,10 @@ pub mod observation;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{CategoryId, EmbedderId, PostmortemId, RubricId, RunId, ScenarioId, Seed};
+use crate::ids::{
+    ArmId, CategoryId, EmbedderId, PostmortemId, RegistrationHash, RubricId, RunId, ScenarioId,
+    Seed,
+};
 
 /// Version of the record's JSON; raised when a field changes its meaning.
 pub const RECORD_FORMAT: u32 = 1;
@@ -58,6 +61,33 @@ pub struct Record {
     /// From the start of `prepare` to the end of `clean`, on the run's clock.
     pub virtual_ms: u64,
     pub breakage_version: String,
+    /// The run's place in a registered experiment, if it has one. Agents never see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<Membership>,
+}
+
+/// A run's place in a registered experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Membership {
+    pub registration: RegistrationHash,
+    /// From 0: the place in the planned order of the whole experiment.
+    pub planned: u64,
+    /// From 0.
+    pub block: u32,
+    pub arm: ArmId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// From 0; more than 0 where an earlier attempt at the planned run failed on our side.
+    pub attempt: u32,
+    /// The agent's random stream: its own in every cell, where the world's seed is shared.
+    pub agent_seed: Seed,
+    /// What was shown stands in the place of what would have been served.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub placebo: bool,
+    /// For the deterministic control: the distance of the incident that is nearest to the task's own text, in
+    /// millionths, computed before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_nearest: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,6 +229,10 @@ pub enum FrameworkCode {
     ExperienceUnavailable,
     /// The store could not be written.
     StoreUnavailable,
+    /// A control run of an experiment was served a past incident.
+    ControlExposed,
+    /// The finished run could not be scored.
+    Scorer,
     /// Interrupted by the user; the fault was undone.
     Interrupted,
     /// The process was cut off; a later one found the run unfinished and restored its cluster.
@@ -221,6 +255,8 @@ impl FrameworkCode {
             FrameworkCode::DetectorUnevaluable => "detector-unevaluable",
             FrameworkCode::ExperienceUnavailable => "experience-unavailable",
             FrameworkCode::StoreUnavailable => "store-unavailable",
+            FrameworkCode::ControlExposed => "control-exposed",
+            FrameworkCode::Scorer => "scorer",
             FrameworkCode::Interrupted => "interrupted",
             FrameworkCode::Crashed => "crashed",
             FrameworkCode::Internal => "internal",

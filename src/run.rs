@@ -10,6 +10,7 @@ pub mod fault;
 pub mod identity;
 pub mod others;
 pub mod paced;
+pub mod part;
 pub mod past;
 pub mod planned;
 pub mod prepare;
@@ -22,6 +23,7 @@ pub mod summary;
 pub mod verdict;
 pub mod work;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +41,7 @@ use crate::inject::journal::{JournalEntry, Place};
 use crate::observe::prometheus::Prometheus;
 use crate::record::{FrameworkCode, Record, RunState, Source};
 use crate::run::event::Event;
+use crate::run::part::Part;
 use crate::run::planned::{Keeping, Planned, Undertaking};
 use crate::scenario::model::{Rubric, Scenario, Vocabulary};
 use crate::score::{self, Review, Score};
@@ -62,6 +65,7 @@ pub const MIN_AGE: Duration = Duration::from_secs(2 * 86_400);
 pub const AGE_SPREAD: Duration = Duration::from_secs(6 * 86_400);
 
 /// What runs share. Read-only and shared by threads; the snapshot makes that repetitions never see each other.
+#[derive(Clone)]
 pub struct Setting {
     pub store: Arc<Store>,
     pub vocabulary: Arc<Vocabulary>,
@@ -87,6 +91,8 @@ pub struct Order {
     pub qualified: bool,
     pub kind: RunKind,
     pub watching: Watching,
+    /// The run's place in a registered experiment.
+    pub part: Option<Part>,
 }
 
 /// Whether there is a fault.
@@ -167,7 +173,15 @@ async fn one_of(
         return Err(unbegun(error, blank(setting, order, agent, target)));
     }
     let (finished, proven) = unkept(setting, order, agent, target, emit).await;
-    match keep(setting, undertaking, index, order, &finished, proven) {
+    let batch = Batch::default();
+    match keep(
+        setting,
+        undertaking,
+        index,
+        order,
+        (&finished, proven),
+        batch,
+    ) {
         Ok(()) => Ok(finished),
         Err(error) => Err((error, Box::new(finished))),
     }
@@ -181,29 +195,34 @@ async fn unkept(
     target: &Target,
     emit: &mut dyn FnMut(Event),
 ) -> (Finished, Proven) {
-    let (record, proven) = stage::drive(setting, order, agent, target, emit).await;
-    let score = score::score(
-        &order.scenario,
-        &record,
-        &setting.rubric,
-        &setting.vocabulary,
-    )
-    .ok();
+    let (mut record, proven) = stage::drive(setting, order, agent, target, emit).await;
+    let (scenario, rubric) = (&order.scenario, &setting.rubric);
+    let scoring = || score::score(scenario, &record, rubric, &setting.vocabulary).ok();
+    // A run that cannot be scored is our failure, and must not vanish from the count of runs.
+    let score = match std::panic::catch_unwind(AssertUnwindSafe(scoring)) {
+        Ok(score) => score,
+        Err(panic) => {
+            record.state = RunState::FrameworkError {
+                code: FrameworkCode::Scorer,
+                message: stage::panic_text(panic.as_ref()),
+            };
+            None
+        }
+    };
     (Finished { record, score }, proven)
 }
 
 /// Record, postmortem, the run's end in the plan and the end of the journal entry in one commit: after a crash there is
-/// either the entry, and the undo can be done, or the finished run.
+/// either the entry, and the undo can be done, or the finished run. What `batch` holds already goes with them.
 fn keep(
     setting: &Setting,
     undertaking: &Undertaking,
     index: u64,
     order: &Order,
-    finished: &Finished,
-    proven: Proven,
+    (finished, proven): (&Finished, Proven),
+    mut batch: Batch,
 ) -> Result<(), StoreError> {
     let record = &finished.record;
-    let mut batch = Batch::default();
     if proven == Proven::Restored {
         batch.journal_erase(record.run_id.as_str());
     }

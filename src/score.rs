@@ -22,6 +22,12 @@ pub struct Score {
     #[serde(with = "decimal")]
     pub total: MicroPoints,
     pub axes: Axes,
+    /// What the postmortem's primary category was worth; `absent` also for control runs, which have nothing to diagnose.
+    #[serde(default)]
+    pub diagnosis: DiagnosisMatch,
+    /// Secondary categories that are right and were not lost to a miss or to too long a list.
+    #[serde(default)]
+    pub correct_secondaries: u32,
     /// Served exemplars that the agent's observed requests follow, in the order in which they were first served.
     pub retrieval_used: Vec<PostmortemId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,6 +60,19 @@ pub struct Axis {
     #[serde(with = "decimal")]
     pub possible: MicroPoints,
     pub detail: String,
+}
+
+/// What a postmortem's primary category was worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiagnosisMatch {
+    Exact,
+    NearMiss,
+    /// Also a category that cannot be named, and under observation a guess.
+    Miss,
+    /// No diagnosis came in.
+    #[default]
+    Absent,
 }
 
 /// An alarm in a run in which nothing was wrong.
@@ -111,9 +130,9 @@ pub fn score(
     let credits = scenario.scorer.credits;
     let regressions = axes::regressions(scenario, record, rubric);
     let relevant = observed::first_relevant_read(scenario, record);
-    let (axes, mut review) = if record.healthy {
+    let (axes, named, mut review) = if record.healthy {
         let nothing_wrong = axes::nothing_wrong(record, rubric, &regressions, credits);
-        (nothing_wrong, Vec::new())
+        (nothing_wrong, (DiagnosisMatch::Absent, 0), Vec::new())
     } else {
         let diagnosis = diagnosis::judge(scenario, record, rubric, vocabulary);
         let axes = Axes {
@@ -131,7 +150,8 @@ pub fn score(
                 credits.no_regressions,
             ),
         };
-        (axes, diagnosis.review)
+        let named = (diagnosis.matched, diagnosis.correct_secondaries);
+        (axes, named, diagnosis.review)
     };
     let false_alarm = observed::false_alarm(record);
     let channel_disagreement = channel_disagreement(record);
@@ -163,6 +183,8 @@ pub fn score(
         first_relevant_read_ms: relevant.map(|read| observed::into_work_ms(record, read.at_ms)),
         false_alarm,
         axes,
+        diagnosis: named.0,
+        correct_secondaries: named.1,
         review,
     })
 }

@@ -7,6 +7,7 @@
 
 mod batch;
 mod error;
+mod experiments;
 mod open;
 mod tables;
 
@@ -16,7 +17,7 @@ use redb::{Database, ReadOnlyDatabase, ReadableDatabase, ReadableTable, Readable
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use crate::store::batch::{Batch, Kept};
+pub use crate::store::batch::{Batch, Kept, record_text};
 pub use crate::store::error::{MENDING, StoreError};
 
 use crate::ids::{EmbedderId, PostmortemId, RunId};
@@ -31,7 +32,7 @@ use crate::store::tables::{
 pub const STORE_FILE: &str = "breakage.redb";
 
 /// The format that this build writes and reads; raised when a table, key or encoding changes.
-pub const STORE_FORMAT: u32 = 3;
+pub const STORE_FORMAT: u32 = 4;
 
 /// The oldest format that this build takes over: older ones lack tables and are otherwise the same.
 pub const OLDEST_FORMAT: u32 = 1;

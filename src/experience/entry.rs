@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::experience::learner::Lesson;
 use crate::ids::{CategoryId, MechanismId, PostmortemId, RunId, ScenarioId, is_kebab_case};
 use crate::record::{Outcome, Postmortem, Source};
 
@@ -102,6 +103,22 @@ impl Entry {
             });
         }
         check_postmortem(&self.postmortem)
+    }
+}
+
+/// An account that was learnt, under the id that follows from it.
+pub(super) fn learned(lesson: Lesson) -> Entry {
+    Entry {
+        id: derived_id(&lesson.postmortem, lesson.outcome, lesson.source),
+        source: lesson.source,
+        outcome: lesson.outcome,
+        postmortem: lesson.postmortem,
+        mechanism: lesson.mechanism,
+        scenario_id: lesson.scenario_id,
+        run_id: lesson.run_id,
+        recorded_at: lesson.recorded_at,
+        quarantined: lesson.quarantined,
+        review: lesson.review,
     }
 }
 

@@ -84,18 +84,7 @@ impl Learner {
                 embedded: true,
             });
         }
-        let entry = Entry {
-            id: id.clone(),
-            source: lesson.source,
-            outcome: lesson.outcome,
-            postmortem: lesson.postmortem,
-            mechanism: lesson.mechanism,
-            scenario_id: lesson.scenario_id,
-            run_id: lesson.run_id,
-            recorded_at: lesson.recorded_at,
-            quarantined: lesson.quarantined,
-            review: lesson.review,
-        };
+        let entry = entry::learned(lesson);
         let embedded = self.add(&entry, batch)?;
         Ok(Learnt {
             id,

@@ -16,14 +16,15 @@ pub struct Snapshot {
     embedder: EmbedderId,
     origin: Origin,
     /// By id.
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
     without_vector: Vec<PostmortemId>,
     hash: String,
 }
 
-struct Row {
-    entry: Entry,
-    vector: UnitVector,
+#[derive(Clone)]
+pub(super) struct Row {
+    pub(super) entry: Entry,
+    pub(super) vector: UnitVector,
 }
 
 /// A postmortem found for a text.
@@ -86,16 +87,22 @@ impl Snapshot {
                 embedder: embedder.identity(),
             });
         }
-        rows.sort_by(|a, b| a.entry.id.cmp(&b.entry.id));
-        let embedder = embedder.identity();
-        let hash = content_hash(&embedder, &rows);
         Ok(Snapshot {
+            without_vector,
+            ..Snapshot::of(embedder.identity(), origin, rows)
+        })
+    }
+
+    pub(super) fn of(embedder: EmbedderId, origin: Origin, mut rows: Vec<Row>) -> Snapshot {
+        rows.sort_by(|a, b| a.entry.id.cmp(&b.entry.id));
+        let hash = content_hash(&embedder, &rows);
+        Snapshot {
             embedder,
             origin,
             rows,
-            without_vector,
+            without_vector: Vec::new(),
             hash,
-        })
+        }
     }
 
     pub fn embedder(&self) -> &EmbedderId {

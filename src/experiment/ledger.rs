@@ -9,6 +9,8 @@ use crate::experiment::plan::Cell;
 use crate::ids::{MicroPoints, PostmortemId, RegistrationHash, RunId};
 use crate::record::FrameworkCode;
 
+pub use crate::score::DiagnosisMatch;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// From 0.
@@ -118,17 +120,6 @@ pub struct ScoreLine {
 pub struct AxisLine {
     pub earned: MicroPoints,
     pub possible: MicroPoints,
-}
-
-/// What the postmortem's primary category was worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DiagnosisMatch {
-    Exact,
-    NearMiss,
-    Miss,
-    /// No diagnosis came in.
-    Absent,
 }
 
 /// What a run was served.

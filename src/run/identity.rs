@@ -11,8 +11,9 @@ use crate::run::{Order, Setting};
 const DIGEST_LETTERS: usize = 10;
 
 /// `<scenario>-<seed>-<digest>`; the digest covers the scenario's text and fixture, the agent, what
-/// retrieval may serve, the rubric that was asked for, whether the postmortem is served on, whether there is a fault, and
-/// the cluster where it outlives the process.
+/// retrieval may serve, the rubric that was asked for, whether the postmortem is served on, whether there is a fault, the
+/// cluster where it outlives the process, and the place in an experiment where it has one, so that two arms that are
+/// equal have runs of different ids.
 pub fn run_id(setting: &Setting, order: &Order, agent: &dyn Agent, place: &Place) -> RunId {
     let scenario = &order.scenario;
     let policy = &setting.policy;
@@ -37,6 +38,10 @@ pub fn run_id(setting: &Setting, order: &Order, agent: &dyn Agent, place: &Place
         hash.update([0]);
     }
     hash.update(place.cluster_uid.as_bytes());
+    if let Some(part) = &order.part {
+        hash.update([0]);
+        hash.update(part.identity());
+    }
     let digest = hex::encode(hash.finalize());
     joined(&scenario.id, order.seed, &digest[..DIGEST_LETTERS])
 }

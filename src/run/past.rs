@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::agent::PastIncidents;
 use crate::embed::Embedder;
+use crate::experience::placebo::StandIn;
 use crate::experience::policy::Policy;
 use crate::experience::snapshot::Snapshot;
 use crate::record::{Exemplar, Retrieval};
@@ -23,6 +24,8 @@ pub struct ServedPast {
     embedder: Arc<dyn Embedder>,
     policy: Policy,
     started: Instant,
+    /// Puts irrelevant incidents in the place of those found.
+    stand_in: Option<StandIn>,
     log: RefCell<Vec<Retrieval>>,
 }
 
@@ -39,8 +42,14 @@ impl ServedPast {
             embedder,
             policy,
             started,
+            stand_in: None,
             log: RefCell::default(),
         }
+    }
+
+    /// Shows irrelevant incidents in the place of those found.
+    pub fn standing_in(self, stand_in: Option<StandIn>) -> ServedPast {
+        ServedPast { stand_in, ..self }
     }
 
     /// Every retrieval so far, in order.
@@ -71,12 +80,28 @@ impl PastIncidents for ServedPast {
         let found = self
             .snapshot
             .similar_to(self.embedder.as_ref(), text, &self.policy);
-        let exemplars = match found {
-            Ok(hits) => {
+        let exemplars = match (found, &self.stand_in) {
+            (Ok(hits), Some(stand_in)) => {
+                let around = (self.embedder.as_ref(), text);
+                let shown = self
+                    .snapshot
+                    .stand_ins(around, &self.policy, &hits, stand_in);
+                if shown.len() < hits.len() {
+                    entry.error = Some(format!(
+                        "only {} irrelevant incidents could stand for {}",
+                        shown.len(),
+                        hits.len()
+                    ));
+                }
+                let (exemplars, served) = shown.into_iter().unzip();
+                entry.served = served;
+                exemplars
+            }
+            (Ok(hits), None) => {
                 entry.served = hits.iter().map(|hit| hit.served()).collect();
                 hits.iter().map(|hit| hit.exemplar()).collect()
             }
-            Err(error) => {
+            (Err(error), _) => {
                 entry.error = Some(error.to_string());
                 Vec::new()
             }

@@ -68,6 +68,12 @@ impl Planned {
         }
     }
 
+    /// With its first run under way from the moment that the plan is on disk, wherever it takes place.
+    pub fn begun_at_once(mut self) -> Planned {
+        self.begun = Some(0);
+        self
+    }
+
     pub fn keeping(mut self, keeping: Keeping) -> Planned {
         self.keeping = keeping;
         self

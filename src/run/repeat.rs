@@ -18,7 +18,7 @@ use crate::run::planned::{Keeping, Planned, Undertaking};
 use crate::run::stage::blank_record;
 use crate::run::{Finished, Order, RunKind, Setting, Watching, keep, one_of, unkept};
 use crate::scenario::model::Scenario;
-use crate::store::StoreError;
+use crate::store::{Batch, StoreError};
 
 /// What is to be repeated, and how.
 pub struct Repetitions<'a> {
@@ -70,6 +70,7 @@ impl Repetitions<'_> {
             qualified: self.qualified,
             kind: self.kind,
             watching: self.watching,
+            part: None,
         }
     }
 
@@ -228,7 +229,15 @@ fn one(
         unkept(setting, &order, agent.as_ref(), &target, &mut emit).await
     });
     turn.wait();
-    match keep(setting, undertaking, index, &order, &finished, proven) {
+    let batch = Batch::default();
+    match keep(
+        setting,
+        undertaking,
+        index,
+        &order,
+        (&finished, proven),
+        batch,
+    ) {
         Ok(()) => Ok(finished),
         Err(source) => Err(RepeatError::NotKept {
             finished: Box::new(finished),

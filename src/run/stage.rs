@@ -285,7 +285,7 @@ async fn signalled(interrupted: &mut tokio::sync::watch::Receiver<bool>) {
     }
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic
         .downcast_ref::<String>()
         .map(String::as_str)
@@ -349,5 +349,6 @@ pub(super) fn blank_record(
         state_hash_after: None,
         virtual_ms: 0,
         breakage_version: env!("CARGO_PKG_VERSION").to_owned(),
+        experiment: order.part.as_ref().map(|part| part.membership.clone()),
     }
 }

@@ -16,6 +16,7 @@ use crate::observe::POLL;
 use crate::record::{ActionTaken, FrameworkCode, Hypothesis, RunState};
 use crate::run::RunKind;
 use crate::run::paced::Paced;
+use crate::run::part::Serving;
 use crate::run::past::ServedPast;
 use crate::run::stage::{Failed, Run, Stage, chain};
 use crate::scenario::model::FRAMEWORK_ERROR;
@@ -45,12 +46,18 @@ impl Run<'_> {
         let budget_end = Instant::now() + budget;
         let recorder = Recorder::new(self.started);
         let notes = Notebook::default();
-        let past = Rc::new(ServedPast::new(
+        let past = ServedPast::new(
             self.setting.snapshot.clone(),
             self.setting.embedder.clone(),
             self.setting.policy.clone(),
             self.started,
-        ));
+        );
+        let stand_in = self
+            .order
+            .part
+            .as_ref()
+            .and_then(|part| part.stand_in(&scenario));
+        let past = Rc::new(past.standing_in(stand_in));
         let desk = self.desk(&recorder, &notes, past.clone());
         let detector = &scenario.detector;
         let watch = Watch::new(&detector.fixed_when, &detector.regressed_when);
@@ -84,6 +91,7 @@ impl Run<'_> {
         self.expect_writes_of(&recorder);
         self.record.actions = recorder.actions();
         self.record.retrievals = past.log();
+        self.refuse_exposure()?;
         self.take_notes(&notes, &ending);
         let gave_up = matches!(ending, Ending::AgentLeft(_) | Ending::AgentBroke);
         let told = self.note.take().unwrap_or_else(|| self.told(ending));
@@ -110,6 +118,26 @@ impl Run<'_> {
         self.record.state == RunState::Timeout
     }
 
+    /// A control arm's run that was served anything is no run of that arm, whatever it then did.
+    fn refuse_exposure(&self) -> Result<(), Failed> {
+        let must_serve_nothing = self
+            .order
+            .part
+            .as_ref()
+            .is_some_and(|part| part.serving == Serving::Nothing);
+        let mut served = self.record.retrievals.iter().flat_map(|one| &one.served);
+        match served.next() {
+            Some(first) if must_serve_nothing => Err(Failed::new(
+                FrameworkCode::ControlExposed,
+                format!(
+                    "a control run was served {} at a distance of {}",
+                    first.id, first.distance
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// What the agent has changed must be in a reading for it to count.
     fn expect_writes_of(&self, recorder: &Recorder) {
         for (plural, version) in recorder.versions() {
@@ -132,7 +160,10 @@ impl Run<'_> {
                     .cloned()
                     .collect(),
             ),
-            seed: self.order.seed.child("agent", 0),
+            seed: match &self.order.part {
+                Some(part) => part.membership.agent_seed,
+                None => self.order.seed.child("agent", 0),
+            },
         }
     }
 

@@ -5,13 +5,16 @@ use std::collections::BTreeSet;
 use crate::ids::{CategoryId, MicroPoints};
 use crate::record::{Postmortem, Record, RunState};
 use crate::scenario::model::{Basis, FRAMEWORK_ERROR, GroundTruth, Rubric, Scenario, Vocabulary};
-use crate::score::Review;
 use crate::score::observed::first_relevant_read;
+use crate::score::{DiagnosisMatch, Review};
 
 /// What the postmortem's categories are worth.
 pub(super) struct Diagnosis {
     /// Of the axis' weight, 0 to 1.
     pub(super) fraction: MicroPoints,
+    pub(super) matched: DiagnosisMatch,
+    /// That earn a bonus wherever the primary earns anything.
+    pub(super) correct_secondaries: u32,
     pub(super) detail: String,
     pub(super) review: Vec<Review>,
 }
@@ -30,6 +33,8 @@ pub(super) fn judge(
     else {
         return Diagnosis {
             fraction: MicroPoints(0),
+            matched: DiagnosisMatch::Absent,
+            correct_secondaries: 0,
             detail: "no postmortem came in".to_owned(),
             review: Vec::new(),
         };
@@ -38,6 +43,8 @@ pub(super) fn judge(
     if !is_nameable(named, vocabulary) {
         return Diagnosis {
             fraction: MicroPoints(0),
+            matched: DiagnosisMatch::Miss,
+            correct_secondaries: 0,
             detail: format!("{named} is not a category that can be named"),
             review: vec![Review::CategoryOutsideVocabulary],
         };
@@ -47,6 +54,8 @@ pub(super) fn judge(
         diagnosis.review.push(Review::UnseenDiagnosis);
         if rubric.basis == Basis::Observed {
             diagnosis.fraction = MicroPoints(0);
+            diagnosis.matched = DiagnosisMatch::Miss;
+            diagnosis.correct_secondaries = 0;
             diagnosis.detail =
                 format!("nothing that could show the fault was read: {named} is a guess");
         }
@@ -69,6 +78,11 @@ fn judge_categories(truth: &GroundTruth, postmortem: &Postmortem, rubric: &Rubri
     }
     let exact = *named == truth.primary_category;
     let near = near_miss(truth, named, &secondaries);
+    let matched = match near {
+        _ if exact => DiagnosisMatch::Exact,
+        Some(_) if !too_many => DiagnosisMatch::NearMiss,
+        _ => DiagnosisMatch::Miss,
+    };
     let (primary, mut detail) = match near {
         _ if exact => (
             rubric.exact_primary,
@@ -101,7 +115,14 @@ fn judge_categories(truth: &GroundTruth, postmortem: &Postmortem, rubric: &Rubri
     } else if exact && too_many {
         detail.push_str(", but the list of secondary categories is too long to earn anything");
     }
+    let earning = matched != DiagnosisMatch::Miss && !too_many;
     Diagnosis {
+        matched,
+        correct_secondaries: if earning {
+            u32::try_from(correct).unwrap_or(u32::MAX)
+        } else {
+            0
+        },
         fraction: MicroPoints((primary.0 + bonus.0).min(MicroPoints::ONE.0)),
         detail,
         review,

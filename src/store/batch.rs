@@ -7,8 +7,9 @@ use crate::ids::{EmbedderId, PostmortemId};
 use crate::record::Record;
 use crate::store::error::{StoreError, write_failed};
 use crate::store::tables::{
-    CLUSTERS, CREATING, JOURNAL, OWNERSHIP, PLANNED, POSTMORTEMS, QUALIFICATIONS, QUARANTINE,
-    RECORDS, REFERENCES, RUNS, STANDING, TextTable, VECTORS, bytes,
+    CLUSTERS, CREATING, EXPERIMENT_CORPORA, JOURNAL, LEDGER, OWNERSHIP, PLANNED, POSTMORTEMS,
+    QUALIFICATIONS, QUARANTINE, RECORDS, REFERENCES, REGISTRATIONS, RUNS, STANDING, TextTable,
+    VECTORS, bytes,
 };
 
 /// What became of a record that was given to the store.
@@ -52,6 +53,11 @@ enum Write {
     EraseVectors {
         embedder: String,
     },
+    Ledger {
+        registration: String,
+        seq: u64,
+        text: String,
+    },
 }
 
 impl Batch {
@@ -65,7 +71,7 @@ impl Batch {
 
     pub fn record(&mut self, record: &Record) -> Result<(), StoreError> {
         let run = record.run_id.as_str().to_owned();
-        let text = encode(&format!("the record of run {run}"), record)?;
+        let text = record_text(record)?;
         self.writes.push(Write::Record { run, text });
         Ok(())
     }
@@ -184,6 +190,25 @@ impl Batch {
         });
     }
 
+    /// A registration's canonical JSON under its hash.
+    pub fn registration(&mut self, hash: &str, text: String) {
+        self.text(REGISTRATIONS, "registrations", hash, text);
+    }
+
+    /// A frozen corpus under the hash of its contents.
+    pub fn experiment_corpus(&mut self, sha256: &str, json: String) {
+        self.text(EXPERIMENT_CORPORA, "experiment_corpora", sha256, json);
+    }
+
+    /// The next entry of a registration's ledger. A ledger only grows: the commit fails where `seq` is not the next.
+    pub fn ledger(&mut self, registration: &str, seq: u64, text: String) {
+        self.writes.push(Write::Ledger {
+            registration: registration.to_owned(),
+            seq,
+            text,
+        });
+    }
+
     pub(super) fn erase_text(&mut self, table: TextTable, name: &'static str, key: &str) {
         self.writes.push(Write::EraseText {
             table,
@@ -263,6 +288,11 @@ impl Write {
                 rows.insert((embedder.as_str(), id.as_str()), bytes.as_slice())
                     .map_err(|e| write_failed("vectors", e))?;
             }
+            Write::Ledger {
+                registration,
+                seq,
+                text,
+            } => append(txn, registration, *seq, text)?,
             Write::EraseVectors { embedder } => {
                 let mut rows = txn
                     .open_table(VECTORS)
@@ -273,6 +303,34 @@ impl Write {
         }
         Ok(())
     }
+}
+
+fn append(
+    txn: &WriteTransaction,
+    registration: &str,
+    seq: u64,
+    text: &str,
+) -> Result<(), StoreError> {
+    let mut rows = txn
+        .open_table(LEDGER)
+        .map_err(|e| write_failed("ledger", e))?;
+    let next = rows
+        .range((registration, 0)..=(registration, u64::MAX))
+        .map_err(|e| write_failed("ledger", e))?
+        .next_back()
+        .transpose()
+        .map_err(|e| write_failed("ledger", e))?
+        .map_or(0, |(key, _)| key.value().1 + 1);
+    if seq != next {
+        return Err(StoreError::NotNext {
+            registration: registration.to_owned(),
+            seq,
+            next,
+        });
+    }
+    rows.insert((registration, seq), text)
+        .map_err(|e| write_failed("ledger", e))?;
+    Ok(())
 }
 
 fn put_record(txn: &WriteTransaction, run: &str, text: &str) -> Result<Kept, StoreError> {
@@ -307,6 +365,11 @@ fn put_record(txn: &WriteTransaction, run: &str, text: &str) -> Result<Kept, Sto
     } else {
         Kept::New
     })
+}
+
+/// A record as it is kept.
+pub fn record_text(record: &Record) -> Result<String, StoreError> {
+    encode(&format!("the record of run {}", record.run_id), record)
 }
 
 fn encode<T: Serialize>(what: &str, value: &T) -> Result<String, StoreError> {

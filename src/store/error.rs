@@ -68,6 +68,13 @@ pub enum StoreError {
         #[source]
         source: Cause,
     },
+    /// Somebody else wrote meanwhile, or a caller counted wrong; nothing was written.
+    #[error("entry {seq} cannot be added to the ledger of {registration}: the next is {next}")]
+    NotNext {
+        registration: String,
+        seq: u64,
+        next: u64,
+    },
     /// A value of ours that has no JSON form, such as a number that is not finite.
     #[error("{what} has no JSON form")]
     Unwritable {

@@ -19,8 +19,8 @@ use redb::{
 use crate::store::batch::begin_write;
 use crate::store::error::{StoreError, read_failed, write_failed};
 use crate::store::tables::{
-    FIRST_TEXT_TABLES, KIND, META, RECORDS, RUNS, SECOND_TEXT_TABLES, THIRD_TEXT_TABLES, TextTable,
-    VECTORS,
+    FIRST_TEXT_TABLES, FOURTH_TEXT_TABLES, KIND, LEDGER, META, RECORDS, RUNS, SECOND_TEXT_TABLES,
+    THIRD_TEXT_TABLES, TextTable, VECTORS,
 };
 use crate::store::{OLDEST_FORMAT, STORE_FORMAT};
 
@@ -217,12 +217,17 @@ fn initialise(database: &Database) -> Result<(), StoreError> {
         txn.open_table(RUNS).map_err(|e| write_failed("runs", e))?;
         txn.open_table(VECTORS)
             .map_err(|e| write_failed("vectors", e))?;
+        txn.open_table(LEDGER)
+            .map_err(|e| write_failed("ledger", e))?;
     }
     txn.commit().map_err(|e| write_failed("a commit", e))
 }
 
 fn later_text_tables() -> impl Iterator<Item = &'static TextTable> {
-    SECOND_TEXT_TABLES.iter().chain(THIRD_TEXT_TABLES)
+    SECOND_TEXT_TABLES
+        .iter()
+        .chain(THIRD_TEXT_TABLES)
+        .chain(FOURTH_TEXT_TABLES)
 }
 
 /// Gives an older file the tables that came later. What it holds keeps its meaning.
@@ -233,6 +238,8 @@ fn raise_format(database: &Database) -> Result<(), StoreError> {
             txn.open_table(*table)
                 .map_err(|e| write_failed("a table", e))?;
         }
+        txn.open_table(LEDGER)
+            .map_err(|e| write_failed("ledger", e))?;
         let mut meta = txn.open_table(META).map_err(|e| write_failed("meta", e))?;
         meta.insert("format", STORE_FORMAT.to_string().as_str())
             .map_err(|e| write_failed("meta", e))?;

@@ -38,6 +38,14 @@ pub(super) const STANDING: TextTable = TableDefinition::new("standing");
 /// Clusters that a person agreed to use, JSON by cluster uid.
 pub(super) const CLUSTERS: TextTable = TableDefinition::new("clusters");
 
+/// Registrations' canonical JSON by their hash.
+pub(super) const REGISTRATIONS: TextTable = TableDefinition::new("registrations");
+/// Frozen corpora of experiments, JSON by the hash of their contents.
+pub(super) const EXPERIMENT_CORPORA: TextTable = TableDefinition::new("experiment_corpora");
+/// Ledger entries' JSON by registration and place in the ledger.
+pub(super) const LEDGER: TableDefinition<'static, (&'static str, u64), &'static str> =
+    TableDefinition::new("ledger");
+
 /// Tables of texts that every file has.
 pub(super) const FIRST_TEXT_TABLES: &[TextTable] =
     &[POSTMORTEMS, JOURNAL, OWNERSHIP, QUARANTINE, QUALIFICATIONS];
@@ -45,6 +53,8 @@ pub(super) const FIRST_TEXT_TABLES: &[TextTable] =
 pub(super) const SECOND_TEXT_TABLES: &[TextTable] = &[PLANNED, CREATING, REFERENCES, STANDING];
 /// Tables of texts that came with format 3.
 pub(super) const THIRD_TEXT_TABLES: &[TextTable] = &[CLUSTERS];
+/// Tables of texts that came with format 4; `ledger` came with them.
+pub(super) const FOURTH_TEXT_TABLES: &[TextTable] = &[REGISTRATIONS, EXPERIMENT_CORPORA];
 
 /// What `meta` says under `kind`, so that another program's file of the same library is told apart.
 pub(super) const KIND: &str = "agent-breakage workspace";

@@ -237,6 +237,7 @@ impl Shop {
             qualified: false,
             kind: RunKind::Incident,
             watching: Watching::AsNeeded,
+            part: None,
         };
         let troubles = Troubles::new(troubles, store.clone());
         let (finished, restored) = paused().block_on(async {

@@ -76,6 +76,7 @@ impl Bench {
         seed: u64,
         kind: RunKind,
         watching: Watching,
+        part: None,
     ) -> Finished {
         let order = Order {
             scenario: Arc::new(scenario.clone()),

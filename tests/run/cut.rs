@@ -86,6 +86,7 @@ async fn run_until(
         qualified: false,
         kind: RunKind::Incident,
         watching: Watching::AsNeeded,
+        part: None,
     };
     let setting = bench.setting();
     let rules = agent::by_name("rules").unwrap();

@@ -154,6 +154,7 @@ fn run_on_a_disk_that_fails(writes: Option<u64>, syncs: Option<u64>) -> Came {
         qualified: false,
         kind: RunKind::Incident,
         watching: Watching::AsNeeded,
+        part: None,
     };
     let setting = bench.setting();
     let rules = agent::by_name("rules").unwrap();

@@ -112,6 +112,7 @@ fn run(act: Act, by_agent: bool) -> Record {
         qualified: false,
         kind: RunKind::Incident,
         watching: Watching::AsNeeded,
+        part: None,
     };
     paused().block_on(async {
         let target = Target::embedded(order.seed);
