@@ -9,6 +9,8 @@ pub mod analysis;
 pub mod canonical;
 pub mod inputs;
 pub mod ledger;
+pub mod load;
 pub mod matrix;
 pub mod plan;
 pub mod registration;
+pub mod templates;

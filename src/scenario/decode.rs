@@ -4,7 +4,7 @@
 
 use serde_json::{Map as JsonMap, Number, Value};
 
-use crate::ids::MicroPoints;
+use crate::ids::{MicroPoints, is_kebab_case};
 use crate::scenario::near::did_you_mean;
 use crate::scenario::problem::{Notes, Position};
 use crate::scenario::yaml::{Body, Entry, Node, Plain, core_schema, excerpt};
@@ -169,6 +169,31 @@ pub fn text(node: &Node, path: &str, notes: &mut Notes) -> Option<String> {
         },
         _ => format!("expected text, found {}", node.what()),
     };
+    notes.problem(node.at, path, message);
+    None
+}
+
+/// Ids stand in run ids, tables and file names.
+pub const MAX_ID_LETTERS: usize = 60;
+
+/// A kebab-case id.
+pub fn kebab(node: &Node, path: &str, notes: &mut Notes) -> Option<String> {
+    let id = text(node, path, notes)?;
+    if id.len() > MAX_ID_LETTERS {
+        let message = format!(
+            "{} letters long, expected at most {MAX_ID_LETTERS}",
+            id.len()
+        );
+        notes.problem(node.at, path, message);
+        return None;
+    }
+    if is_kebab_case(&id) {
+        return Some(id);
+    }
+    let message = format!(
+        "`{}` is not kebab-case, expected small letters, digits and single hyphens",
+        excerpt(&id)
+    );
     notes.problem(node.at, path, message);
     None
 }

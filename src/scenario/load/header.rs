@@ -1,7 +1,7 @@
 //! The head of a scenario file, its scorer and its truth.
 
-use crate::ids::{CategoryId, FixtureId, MechanismId, MicroPoints, ScenarioId, is_kebab_case};
-use crate::scenario::decode::{Fields, fraction, items, text, whole};
+use crate::ids::{CategoryId, FixtureId, MechanismId, MicroPoints, ScenarioId};
+use crate::scenario::decode::{Fields, fraction, items, kebab, text, whole};
 use crate::scenario::load::injector::namespace_text;
 use crate::scenario::model::{
     Credits, FRAMEWORK_ERROR, GroundTruth, Plane, Scorer, Status, Tier, Vocabulary,
@@ -90,30 +90,6 @@ fn origin(fields: &Fields<'_>, notes: &mut Notes) -> Option<String> {
         );
     }
     Some(origin)
-}
-
-/// Ids stand in run ids, tables and file names.
-const MAX_ID_LETTERS: usize = 60;
-
-fn kebab(node: &Node, path: &str, notes: &mut Notes) -> Option<String> {
-    let id = text(node, path, notes)?;
-    if id.len() > MAX_ID_LETTERS {
-        let message = format!(
-            "{} letters long, expected at most {MAX_ID_LETTERS}",
-            id.len()
-        );
-        notes.problem(node.at, path, message);
-        return None;
-    }
-    if is_kebab_case(&id) {
-        return Some(id);
-    }
-    let message = format!(
-        "`{}` is not kebab-case, expected small letters, digits and single hyphens",
-        excerpt(&id)
-    );
-    notes.problem(node.at, path, message);
-    None
 }
 
 pub(super) fn scorer(
