@@ -206,7 +206,7 @@ fn what_a_plan_names_must_be_there() {
     told(
         "replicas-zero-advocate",
         "otel-cart-failure",
-        "my.yaml:12:42: scenarios[1]: needs flagd, otel-demo, which the embedded cluster does not have; give every arm a context",
+        "my.yaml:12:42: scenarios[1]: needs flagd, otel-demo, prometheus, which the embedded cluster does not have; give every arm a context",
     );
     told(
         "{id: treatment, agent: simulated,",
