@@ -6,6 +6,7 @@
 pub mod account;
 pub mod cheat;
 pub mod choice;
+pub mod coin;
 pub mod diagnose;
 pub mod evidence;
 pub mod finding;

@@ -6,6 +6,7 @@
 
 pub mod allocation;
 pub mod analysis;
+pub mod calibrate;
 pub mod canonical;
 pub mod inputs;
 pub mod ledger;

@@ -5,6 +5,7 @@
 
 pub mod bca;
 pub mod brunner_munzel;
+pub mod dirichlet;
 pub mod distribution;
 pub mod drift;
 pub mod effect;

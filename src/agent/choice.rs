@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::agent::Agent;
 use crate::agent::cheat::{Cheat, TRICKS};
+use crate::agent::coin::{Coin, Probability};
 use crate::agent::noop::Noop;
 use crate::agent::rules::Rules;
 use crate::agent::script::{Script, Scripted};
@@ -21,6 +22,7 @@ enum Chosen {
     Noop,
     Rules,
     Simulated(Model),
+    Coin(Probability),
     Cheat(&'static str),
     Script(Script),
 }
@@ -36,6 +38,8 @@ pub enum ChoiceError {
     },
     #[error("the parameters of the simulated agent cannot be used")]
     Parameters(#[from] ModelError),
+    #[error("{0:?} is no probability: expected a decimal from 0 to 1 of at most six places")]
+    Probability(String),
     #[error("the script cannot be used:\n{0}")]
     Script(Problems),
 }
@@ -46,6 +50,9 @@ impl ChoiceError {
         match self {
             ChoiceError::Parameters(_) => {
                 format!("--agent simulated:{} are the defaults", Model::default())
+            }
+            ChoiceError::Probability(_) => {
+                "--agent coin:0.6 names the right cause in 60 % of its runs".to_owned()
             }
             ChoiceError::Script(_) => {
                 "docs/agent-guide.md shows a script with every kind of step".to_owned()
@@ -76,6 +83,11 @@ const PLAIN: &[(&str, &str)] = &[
 
 /// What stands before the parameters of the simulated agent.
 const SIMULATED: &str = "simulated:";
+/// What stands before the success probability of the coin agent.
+const COIN: &str = "coin:";
+/// The line for `--help` of the coin agent.
+const COIN_HELP: &str =
+    "a simulation that names the right cause with probability P, to calibrate with: coin:P";
 /// What stands before a script's file.
 pub const SCRIPT: &str = "script:";
 /// The line for `--help` of a script.
@@ -87,7 +99,7 @@ pub fn listed() -> impl Iterator<Item = (&'static str, &'static str)> {
         .iter()
         .copied()
         .chain(TRICKS.iter().map(|(_, name, help)| (*name, *help)))
-        .chain([(SCRIPT, SCRIPT_HELP)])
+        .chain([(COIN, COIN_HELP), (SCRIPT, SCRIPT_HELP)])
 }
 
 impl Choice {
@@ -102,6 +114,11 @@ impl Choice {
             "simulated" => Chosen::Simulated(Model::default()),
             _ if text.starts_with(SIMULATED) => {
                 Chosen::Simulated(Model::parse(&text[SIMULATED.len()..])?)
+            }
+            _ if text.starts_with(COIN) => {
+                let text = &text[COIN.len()..];
+                let success = Probability::parse(text);
+                Chosen::Coin(success.ok_or_else(|| ChoiceError::Probability(text.to_owned()))?)
             }
             _ if text.starts_with(SCRIPT) => {
                 Chosen::Script(Script::read(&text[SCRIPT.len()..]).map_err(ChoiceError::Script)?)
@@ -119,6 +136,7 @@ impl Choice {
             Chosen::Noop => Box::new(Noop),
             Chosen::Rules => Box::new(Rules),
             Chosen::Simulated(model) => Box::new(Simulated::new(*model)),
+            Chosen::Coin(success) => Box::new(Coin::new(*success)),
             Chosen::Script(script) => Box::new(Scripted(script.clone())),
             Chosen::Cheat(name) => {
                 Box::new(Cheat::named(name).expect("a choice holds names of the list"))
@@ -153,7 +171,7 @@ mod tests {
 
     #[test]
     fn every_listed_agent_exists_under_its_own_name() {
-        for (name, _) in listed().filter(|(name, _)| *name != SCRIPT) {
+        for (name, _) in listed().filter(|(name, _)| ![SCRIPT, COIN].contains(name)) {
             assert_eq!(Choice::parse(name).unwrap().make().name(), name);
         }
     }

@@ -247,7 +247,7 @@ pub struct ScenarioResult {
     pub control: ArmSummary,
     pub delta: Option<f64>,
     pub welch: Option<WelchNote>,
-    /// 95 % by Welch.
+    /// 95 % by the registered design: of the paired differences, or Welch's.
     pub ci95: Option<Interval>,
     /// Simultaneous over the scenarios (Bonferroni); what the verdict goes by.
     pub ci_simultaneous: Option<Interval>,
@@ -265,6 +265,8 @@ pub struct ScenarioResult {
     /// Where nothing varied: what share of deviating runs is not excluded (rule of three, one-sided 95 %).
     pub rule_of_three: Option<f64>,
     pub verdict: Verdict,
+    /// The test found a benefit, but the pooled test, which comes first, did not: it may not be claimed.
+    pub gated: bool,
     /// The interval clears the smallest effect of interest.
     pub material: bool,
     pub fragile: Vec<Fragility>,
