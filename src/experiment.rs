@@ -13,5 +13,6 @@ pub mod ledger;
 pub mod load;
 pub mod matrix;
 pub mod plan;
+pub mod power;
 pub mod registration;
 pub mod templates;

@@ -5,6 +5,7 @@
 //! treatment was not delivered, the estimate is undefined) no row is asked: the plan's `no_decision` stands.
 
 pub mod guard;
+pub mod operating;
 
 use std::fmt;
 
