@@ -4,10 +4,13 @@
 //! In reading order: [`plan`] is what a person writes, [`registration`] what is locked, [`allocation`] which run comes
 //! when, [`ledger`] what happened, [`analysis`] what it says. `docs/experiments.md` has the file formats.
 
+pub mod adopt;
 pub mod allocation;
 pub mod analysis;
 pub mod calibrate;
+pub mod arms;
 pub mod canonical;
+pub mod execute;
 pub mod inputs;
 pub mod ledger;
 pub mod load;
@@ -16,3 +19,10 @@ pub mod plan;
 pub mod power;
 pub mod registration;
 pub mod templates;
+pub mod locked;
+pub mod matrix;
+pub mod plan;
+pub mod registration;
+pub mod seal;
+pub mod status;
+pub mod verify;

@@ -20,6 +20,7 @@ pub mod restore;
 pub mod stage;
 pub mod standing;
 pub mod summary;
+pub mod turns;
 pub mod verdict;
 pub mod work;
 

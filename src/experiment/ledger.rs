@@ -3,6 +3,9 @@
 //! The first entry's `prev` is the registration's hash. An entry's hash is the SHA-256 of the canonical JSON of
 //! `{seq, at, event, prev}`, hex.
 
+pub mod chain;
+pub mod outcome;
+
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::plan::Cell;

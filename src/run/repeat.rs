@@ -5,7 +5,7 @@
 //! their repetition, so that the store does not depend on the number of threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 
 use crate::agent::Agent;
 use crate::cluster::target::{self, Target};
@@ -16,6 +16,7 @@ use crate::run::event::Event;
 use crate::run::identity::repetition_seed;
 use crate::run::planned::{Keeping, Planned, Undertaking};
 use crate::run::stage::blank_record;
+use crate::run::turns::{Turn, Turns};
 use crate::run::{Finished, Order, RunKind, Setting, Watching, keep, one_of, unkept};
 use crate::scenario::model::Scenario;
 use crate::store::{Batch, StoreError};
@@ -218,7 +219,7 @@ fn one(
         .start_paused(true)
         .build()
         .map_err(RepeatError::Runtime)?;
-    let index = turn.index;
+    let index = turn.index();
     let order = repetitions.order(index);
     let agent = (repetitions.agent)();
     let (finished, proven) = runtime.block_on(async {
@@ -243,41 +244,5 @@ fn one(
             finished: Box::new(finished),
             source,
         }),
-    }
-}
-
-/// Whose turn it is to be kept: repetitions are taken up in order, so the one that is waited for is always under way.
-#[derive(Default)]
-struct Turns {
-    next: Mutex<u64>,
-    moved: Condvar,
-}
-
-impl Turns {
-    fn of(&self, index: u64) -> Turn<'_> {
-        Turn { turns: self, index }
-    }
-}
-
-/// The place of one repetition. It is given on when dropped, however its run ended.
-struct Turn<'a> {
-    turns: &'a Turns,
-    index: u64,
-}
-
-impl Turn<'_> {
-    fn wait(&self) {
-        let next = self.turns.next.lock();
-        let next = next.unwrap_or_else(PoisonError::into_inner);
-        drop(self.turns.moved.wait_while(next, |next| *next < self.index));
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.wait();
-        let next = self.turns.next.lock();
-        *next.unwrap_or_else(PoisonError::into_inner) = self.index + 1;
-        self.turns.moved.notify_all();
     }
 }

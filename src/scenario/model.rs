@@ -1,6 +1,6 @@
 //! The types of a scenario file, a vocabulary and a rubric, after checking.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use crate::detect::condition::Condition;
@@ -332,7 +332,7 @@ pub struct Mechanism {
 pub const FRAMEWORK_ERROR: &str = "framework-error";
 
 /// How a record is turned into points. Fractions are of the axis' weight.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rubric {
     pub id: RubricId,
     pub description: String,
@@ -348,7 +348,7 @@ pub struct Rubric {
 }
 
 /// What a rubric takes for looking, for damage and for an alarm.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// As published: any request detects, a category counts however it was come by.
