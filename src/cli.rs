@@ -8,6 +8,7 @@ pub mod context;
 pub mod corpus;
 pub mod destination;
 pub mod doctor;
+pub mod experiment;
 pub mod failure;
 pub mod fixture;
 pub mod init;
@@ -24,12 +25,15 @@ pub mod vocab;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::builder::TypedValueParser;
 use clap::{Parser, Subcommand};
 
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
+use crate::config::Workspace;
+use crate::store::Store;
 
 /// Break a Kubernetes cluster in a known way, let an agent respond, score it against the truth.
 ///
@@ -72,6 +76,7 @@ pub enum Command {
     Init(init::Args),
     Cluster(cluster::Args),
     Corpus(corpus::Args),
+    Experiment(experiment::Args),
     Fixture(fixture::Args),
     Doctor(doctor::Args),
     Run(Box<run::Args>),
@@ -88,6 +93,19 @@ pub enum Command {
 pub struct Context {
     pub global: Global,
     pub output: Output,
+    /// The store that this process has open already, for commands that it answers for another one.
+    pub held: Option<Arc<Store>>,
+}
+
+impl Context {
+    /// The workspace's store for a command that only reads; nothing when there is none.
+    pub fn existing_store(&self, workspace: &Workspace) -> Result<Option<Arc<Store>>, Failure> {
+        if let Some(held) = &self.held {
+            return Ok(Some(held.clone()));
+        }
+        let store = workspace.existing_store().map_err(Failure::input)?;
+        Ok(store.map(Arc::new))
+    }
 }
 
 /// Parses the arguments, runs the command, prints a failure, answers the exit code.
@@ -108,6 +126,7 @@ pub fn main() -> ExitCode {
     let context = Context {
         global: cli.global,
         output: Output::detect(),
+        held: None,
     };
     match dispatch(&context, cli.command) {
         Ok(code) => code,
@@ -120,6 +139,7 @@ fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
         Command::Init(args) => init::run(context, &args),
         Command::Cluster(args) => cluster::run(context, &args),
         Command::Corpus(args) => corpus::run(context, &args),
+        Command::Experiment(args) => experiment::run(context, &args),
         Command::Fixture(args) => fixture::run(context, &args),
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Run(args) => run::run(context, &args),

@@ -431,7 +431,7 @@ fn ended(setting: &Setting, unbegun: u64) -> Ended {
     }
 }
 
-fn cores() -> usize {
+pub(in crate::cli) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 

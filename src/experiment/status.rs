@@ -42,7 +42,7 @@ impl Progress {
         for entry in entries {
             match &entry.event {
                 Event::Ran(run) => {
-                    progress.ran(run);
+                    progress.add(run);
                     *in_block.entry(run.block).or_default() += u64::from(run.is_final);
                 }
                 Event::Looked { .. } => progress.looks += 1,
@@ -58,7 +58,8 @@ impl Progress {
         progress
     }
 
-    fn ran(&mut self, run: &RunEntry) {
+    /// With one more attempt. Blocks are not counted here.
+    pub fn add(&mut self, run: &RunEntry) {
         self.virtual_ms += run.virtual_ms;
         let state = match run.outcome.code() {
             Some(code) => code.as_str(),

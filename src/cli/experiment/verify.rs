@@ -1,0 +1,144 @@
+//! `breakage experiment verify`: whether registration, ledger and records are what they were.
+
+use std::process::ExitCode;
+
+use crate::cli::Context;
+use crate::cli::experiment::reading;
+use crate::cli::failure::{BELOW_THRESHOLD, Failure};
+use crate::cli::output::Output;
+use crate::cli::scenario::open_library;
+use crate::experiment::verify::{Source, Verification, verify};
+use crate::ids::RunId;
+use crate::scenario::model::Vocabulary;
+use crate::store::Store;
+
+/// Check that nothing of an experiment was altered, left out or added
+///
+/// Everything is computed again: the registration's hash, the ledger's chain, every record's SHA-256 and score, the allocation
+/// of every run. The first place that is wrong is named. Looks, broken seals and deviations are listed; they are no damage.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  breakage experiment verify my-experiment
+  breakage experiment verify their-bundle.tar.zst --json
+Exit code 2 when something is wrong.")]
+pub struct Args {
+    /// The registration's hash, a beginning of it, the experiment's id, or a bundle's file
+    pub experiment: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
+    let library = open_library(context)?;
+    let found = of_store(context, &args.experiment, library.vocabulary())?;
+    tell(context, &found, args.json)
+}
+
+/// Prints what was found; answers the exit code.
+pub(super) fn tell(
+    context: &Context,
+    found: &Verification,
+    json: bool,
+) -> Result<ExitCode, Failure> {
+    if json {
+        context.output.json(found)?;
+    } else {
+        context.output.print(&text(found))?;
+    }
+    Ok(if found.intact {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(BELOW_THRESHOLD)
+    })
+}
+
+fn of_store(
+    context: &Context,
+    experiment: &str,
+    vocabulary: &Vocabulary,
+) -> Result<Verification, Failure> {
+    let store = reading(context)?;
+    let hash = kept_as(&store, experiment)?;
+    let registration = store.registration(&hash).map_err(Failure::input)?;
+    let registration = registration.unwrap_or_default();
+    let ledger = store.ledger(&hash).map_err(Failure::input)?;
+    let corpus = corpus_of(&registration);
+    let corpus = match corpus {
+        Some(sha256) => store.experiment_corpus(&sha256).map_err(Failure::input)?,
+        None => None,
+    };
+    let record = |run: &RunId| {
+        let text = store.record_as_kept(run);
+        text.map_err(|error| error.to_string())
+    };
+    Ok(verify(&Source {
+        hash,
+        registration,
+        ledger,
+        record: &record,
+        corpus,
+        vocabulary,
+    }))
+}
+
+/// The hash under which a registration is kept, also where its text was altered.
+fn kept_as(store: &Store, text: &str) -> Result<String, Failure> {
+    match super::find(store, text) {
+        Ok(locked) => Ok(locked.hash.to_string()),
+        Err(failure) => {
+            let all = store.registrations().map_err(Failure::input)?;
+            let hashes = all.iter().map(|(hash, _)| hash);
+            let mut named = hashes.filter(|hash| text.len() >= 4 && hash.starts_with(text));
+            match (named.next(), named.next()) {
+                (Some(only), None) => Ok(only.clone()),
+                _ => Err(failure),
+            }
+        }
+    }
+}
+
+/// The hash of the corpus that a registration's text names.
+pub(super) fn corpus_of(registration: &str) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_str(registration).ok()?;
+    value["corpus"]["sha256"].as_str().map(str::to_owned)
+}
+
+fn text(found: &Verification) -> String {
+    let mut lines = vec![match found.broken.first() {
+        None => format!("{}: intact", found.id),
+        Some(first) => format!("NOT INTACT: {}: {}", first.place, first.why),
+    }];
+    lines.push(format!("registration  {}", found.registration));
+    lines.push(format!(
+        "ledger        {} entries, {} of {} planned runs ended{}",
+        found.entries,
+        found.progress.ended,
+        found.progress.planned,
+        if found.progress.finished {
+            ", finished"
+        } else {
+            ""
+        }
+    ));
+    lines.push(match found.rescored {
+        Some(rescored) => format!(
+            "records       {} as the ledger has them, {rescored} scored again with the same result",
+            found.records
+        ),
+        None => format!("records       {} as the ledger has them", found.records),
+    });
+    if found.broken.len() > 1 {
+        let mut table = Output::table(&["place", "what is wrong"]);
+        for broken in &found.broken {
+            table.add_row([&broken.place, &broken.why]);
+        }
+        lines.push(String::new());
+        lines.push(table.to_string());
+    }
+    if !found.notes.is_empty() {
+        lines.push(String::new());
+        lines.extend(found.notes.iter().map(|note| format!("note: {note}")));
+    }
+    lines.join("\n")
+}
