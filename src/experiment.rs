@@ -6,14 +6,17 @@
 
 pub mod adopt;
 pub mod allocation;
+pub mod amend;
 pub mod analysis;
 pub mod arms;
 pub mod calibrate;
 pub mod canonical;
+pub mod dead_axes;
 pub mod execute;
 pub mod inputs;
 pub mod ledger;
 pub mod load;
+pub mod lock;
 pub mod locked;
 pub mod matrix;
 pub mod plan;

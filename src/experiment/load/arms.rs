@@ -27,6 +27,8 @@ pub const MODES: [&str; 4] = ["off", "on", "deterministic-control", "placebo"];
 
 /// Every arm is compared with the control in every scenario; more than this is a screening, not a test.
 const MAX_ARMS: usize = 10;
+/// What a context is called that is none.
+const EMBEDDED: &str = "embedded";
 /// No corpus is larger.
 const MAX_POOL: u32 = 100_000;
 
@@ -66,7 +68,8 @@ fn arm(node: &Node, path: &str, seen: &mut Seen, notes: &mut Notes) -> Option<Ar
                 );
                 return None;
             }
-            Some(name)
+            // As `run --context` calls the cluster that is made inside the process.
+            (name != EMBEDDED).then_some(name)
         }
         None => None,
     };

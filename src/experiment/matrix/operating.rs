@@ -1,27 +1,27 @@
 //! Operating characteristics: how often each row of a matrix comes out under known truths, at the planned size.
 //!
 //! Runs are taken as normal with the planned sigma and, where the primary test is paired, the planned correlation. Mean
-//! and standard deviation of a cell are then drawn by themselves, without single runs, and the verdicts follow by the t
-//! forms of the registered tests: what the exact tests decide on scores of few levels is somewhat more cautious.
+//! and standard deviation of a cell are then drawn by themselves, without single runs. The verdicts follow by the rule of the
+//! analysis, with the p of the t forms in the place of the exact ones: what the exact tests decide on scores of few levels is somewhat more cautious.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use crate::experiment::analysis::model::{Verdict, VerdictCounts};
+use crate::experiment::analysis::verdict::{Estimate, Question};
 use crate::experiment::canonical::{self, CanonicalError};
 use crate::experiment::matrix::{self, ParsedRow, tally};
 use crate::experiment::plan::{Plan, Primary};
 use crate::experiment::registration::Operating;
 use crate::ids::MicroPoints;
-use crate::stats::distribution::{t_sf, t_two_sided};
+use crate::stats::distribution::t_two_sided;
+use crate::stats::multiplicity::holm;
 
 /// A probability of one half is then known to 1.1 points (one standard error).
 const DRAWS: u32 = 2000;
 /// Up to here a chi-squared variable is drawn as the sum of squares that it is; beyond, by Wilson and Hilferty's cube, whose
 /// error is then under a thousandth.
 const EXACT_DF: u32 = 60;
-/// One-sided level of each of the two tests of equivalence.
-const EQUIVALENCE_ALPHA: f64 = 0.05;
 /// The row of patterns in which no row was met; a checked matrix never has it.
 const NO_ROW: &str = "none";
 
@@ -111,16 +111,9 @@ struct Model {
     /// Summing to 1.
     weights: Vec<f64>,
     m: f64,
-    alpha: f64,
+    /// Of each family.
+    level: f64,
     co_primary: bool,
-}
-
-/// An estimate with its error.
-#[derive(Clone, Copy)]
-struct Estimate {
-    delta: f64,
-    se: f64,
-    df: f64,
 }
 
 impl Model {
@@ -138,7 +131,11 @@ impl Model {
                 .map(|scenario| weight(scenario.weight))
                 .collect(),
             m: plan.sesoi.as_f64(),
-            alpha: plan.tests.alpha.as_f64(),
+            level: if plan.tests.co_primary {
+                plan.tests.alpha.as_f64() / 2.0
+            } else {
+                plan.tests.alpha.as_f64()
+            },
             co_primary: plan.tests.co_primary,
         }
     }
@@ -148,29 +145,34 @@ impl Model {
             .iter()
             .map(|delta| self.scenario(*delta, normals))
             .collect();
-        let pooled_alpha = if self.co_primary {
-            self.alpha / 2.0
-        } else {
-            self.alpha
-        };
         let pooled = self.pooled(&drawn);
-        let pooled = verdict(&pooled, pooled_alpha, self.m, true);
-        let passed = matches!(pooled, Verdict::Benefit | Verdict::Harm);
-        let family = if self.co_primary {
-            self.alpha / 2.0
-        } else {
-            self.alpha
-        };
-        let level = family / deltas.len() as f64;
+        let pooled_p = p_by_t(&pooled);
+        let is_open = self.co_primary || pooled_p <= self.level;
+        let raw: Vec<f64> = drawn.iter().map(|one| p_by_t(&one.estimate)).collect();
         let mut counts = VerdictCounts {
-            pooled: Some(pooled),
+            pooled: Some(self.verdict(pooled, 1, pooled_p, pooled_p)),
             ..VerdictCounts::default()
         };
-        for one in &drawn {
-            let found = verdict(&one.estimate, level, self.m, self.co_primary || passed);
-            tally(&mut counts, found);
+        for ((one, raw), adjusted) in drawn.iter().zip(&raw).zip(holm(&raw)) {
+            let found = self.verdict(one.estimate, deltas.len(), *raw, adjusted);
+            // As in the analysis: a benefit needs the pooled test before it, harm is a veto of its own.
+            let closed = !is_open && found == Verdict::Benefit;
+            let told = if closed { Verdict::Inconclusive } else { found };
+            tally(&mut counts, told);
         }
         counts
+    }
+
+    fn verdict(&self, estimate: Estimate, intervals: usize, p: f64, adjusted: f64) -> Verdict {
+        let question = Question {
+            estimate,
+            alpha: self.level,
+            intervals,
+            p_adjusted: adjusted,
+            p_of_tests: vec![p],
+            sesoi: self.m,
+        };
+        question.answer().verdict
     }
 
     fn scenario(&self, delta: f64, normals: &mut Normals) -> Drawn {
@@ -231,26 +233,8 @@ fn estimate(delta: f64, parts: &[(f64, f64)]) -> Estimate {
     }
 }
 
-/// By the priority of the analysis: benefit or harm at `alpha` where they may be named, else equivalent, else no benefit.
-fn verdict(found: &Estimate, alpha: f64, m: f64, may_be_named: bool) -> Verdict {
-    let Estimate { delta, se, df } = *found;
-    if may_be_named && t_two_sided(delta / se, df) <= alpha {
-        return if delta > 0.0 {
-            Verdict::Benefit
-        } else {
-            Verdict::Harm
-        };
-    }
-    let above = |level: f64| t_sf((delta + m) / se, df) < level;
-    let below = |level: f64| t_sf((m - delta) / se, df) < level;
-    if above(EQUIVALENCE_ALPHA) && below(EQUIVALENCE_ALPHA) {
-        Verdict::Equivalent
-    } else if below(alpha / 2.0) {
-        // The upper end of the interval lies below m.
-        Verdict::NoBenefit
-    } else {
-        Verdict::Inconclusive
-    }
+fn p_by_t(estimate: &Estimate) -> f64 {
+    t_two_sided(estimate.delta / estimate.se, estimate.df)
 }
 
 /// Standard normal numbers, two at a time by Box and Muller.
