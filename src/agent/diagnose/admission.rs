@@ -149,7 +149,8 @@ fn raised_quota(look: &Look<'_>, message: &str) -> Option<Repair> {
     (!fields.is_empty()).then(|| Repair {
         target: quota.subject.clone(),
         fields,
-        restart: None,
+        // A controller that was refused some dozen times asks again only after minutes; a new ReplicaSet asks at once.
+        restart: Some(look.workload.subject.clone()),
         why: "just enough for what is used and asked for".to_owned(),
     })
 }
