@@ -2,10 +2,12 @@
 //!
 //! Commands parse flags into domain types and call the library; nothing here computes a verdict.
 
+pub mod calibrate;
 pub mod cluster;
 pub mod completions;
 pub mod context;
 pub mod corpus;
+pub mod demo;
 pub mod destination;
 pub mod doctor;
 pub mod experiment;
@@ -74,9 +76,11 @@ pub struct Global {
 pub enum Command {
     /// Create a workspace and write the built-in files into it to edit
     Init(init::Args),
+    Calibrate(calibrate::Args),
     Cluster(cluster::Args),
     Corpus(corpus::Args),
     Experiment(experiment::Args),
+    Demo(demo::Args),
     Fixture(fixture::Args),
     Doctor(doctor::Args),
     Run(Box<run::Args>),
@@ -137,9 +141,11 @@ pub fn main() -> ExitCode {
 fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Init(args) => init::run(context, &args),
+        Command::Calibrate(args) => calibrate::run(context, &args),
         Command::Cluster(args) => cluster::run(context, &args),
         Command::Corpus(args) => corpus::run(context, &args),
         Command::Experiment(args) => experiment::run(context, &args),
+        Command::Demo(args) => demo::run(context, &args),
         Command::Fixture(args) => fixture::run(context, &args),
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Run(args) => run::run(context, &args),

@@ -25,4 +25,5 @@ pub mod registration;
 pub mod seal;
 pub mod status;
 pub mod templates;
+pub mod trial;
 pub mod verify;

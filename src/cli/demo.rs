@@ -1,6 +1,5 @@
 //! `breakage demo`: the falsification design from plan to report, on the embedded cluster, narrated.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -88,8 +87,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let took = started.elapsed().as_secs_f64();
-    let analysis = analyze(trial.hash(), trial.registration(), &trial.entries())
-        .map_err(Failure::internal)?;
+    let analysis =
+        analyze(trial.hash(), trial.registration(), &trial.entries()).map_err(Failure::internal)?;
     write_report(&output, &report::experiment::html(&analysis))?;
     if args.json {
         context.output.json(&analysis)?;
@@ -124,28 +123,54 @@ fn plan(blocks: u32) -> String {
 fn tell_plan(context: &Context, trial: &Trial) {
     let registration = trial.registration();
     let plan = &registration.plan;
-    let note = |text: &str| context.output.note(text);
-    note("Question   does retrieval of past incidents make an agent better at new ones?");
-    for hypothesis in &plan.hypotheses {
-        note(&format!("Hypothesis {}", hypothesis.text));
-    }
-    note(&format!(
-        "Design     {} scenarios x {} arms x {} runs; smallest difference that matters {}",
-        plan.scenarios.len(),
-        plan.arms.len(),
-        plan.blocks,
-        plan.sesoi
+    let mut rows = vec![(
+        "question",
+        "does retrieval of past incidents make an agent better at new ones?".to_owned(),
+    )];
+    rows.extend(
+        plan.hypotheses
+            .iter()
+            .map(|one| ("hypothesis", one.text.clone())),
+    );
+    rows.push((
+        "design",
+        format!(
+            "{} scenarios x {} arms (retrieval on, off) x {} runs; smallest difference that matters {}",
+            plan.scenarios.len(),
+            plan.arms.len(),
+            plan.blocks,
+            plan.sesoi
+        ),
     ));
-    note("Agent      simulated: it errs and leans on past incidents by documented parameters");
-    note("Decision   fixed before the first run:");
-    for row in &plan.matrix.rows {
-        note(&format!("             {:<14} when {}", row.decision, row.when));
+    rows.push((
+        "agent",
+        "simulated: it errs and leans on past incidents by documented parameters".to_owned(),
+    ));
+    for (index, row) in plan.matrix.rows.iter().enumerate() {
+        let label = if index == 0 { "decisions" } else { "" };
+        rows.push((label, format!("{}: when {}", row.decision, row.when)));
     }
-    note(&format!("Locked as  {}\n", trial.hash()));
+    rows.push(("locked as", trial.hash().to_string()));
+    context.output.note(&listed(rows));
+    context.output.note("");
+}
+
+/// Labels with texts that wrap beside them.
+fn listed(rows: Vec<(&str, String)>) -> String {
+    let mut table = Output::table(&[]);
+    for (label, text) in rows {
+        table.add_row([label.to_owned(), text]);
+    }
+    Output::keep_whole(&mut table, &[0]);
+    let text = table.to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n")
 }
 
 fn write_report(path: &Path, html: &str) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     let written = folder
         .map_or(Ok(()), std::fs::create_dir_all)
         .and_then(|()| std::fs::write(path, html));
@@ -160,29 +185,47 @@ fn write_report(path: &Path, html: &str) -> Result<(), Failure> {
 
 /// The table, and the row that the data landed in.
 fn told(analysis: &Analysis) -> String {
-    let mut text = String::new();
-    if let Some(primary) = analysis.comparisons.first() {
-        let _ = writeln!(text, "{}\n", table(primary));
-    }
     let decision = &analysis.decision;
     let row = decision.row.as_deref().unwrap_or("no decision");
-    let _ = writeln!(text, "Landed in  {row}: {}", decision.decision);
-    let _ = write!(text, "Because    {}", decision.because);
+    let mut rows = vec![
+        ("landed in", format!("{row}: {}", decision.decision)),
+        ("because", decision.because.clone()),
+    ];
     for why in &analysis.standing.exploratory_because {
-        let _ = write!(text, "\nExploratory: {why}");
+        rows.push(("exploratory", why.clone()));
     }
-    text
+    let Some(primary) = analysis.comparisons.first() else {
+        return listed(rows);
+    };
+    if let Some(precision) = &primary.precision {
+        rows.push((
+            "precision",
+            format!(
+                "the interval is {:.3} wide on each side; true differences are found with the registered power from {:.3} on",
+                precision.half_width, precision.mde
+            ),
+        ));
+    }
+    format!("{}\n\n{}", table(primary), listed(rows))
 }
 
 fn table(primary: &Comparison) -> comfy_table::Table {
-    let mut table = Output::table(&["scenario", "with", "without", "difference", "interval", "verdict"]);
+    let mut table = Output::table(&[
+        "scenario",
+        "with",
+        "without",
+        "difference",
+        "interval",
+        "verdict",
+    ]);
     let mean = |mean: Option<f64>| mean.map_or("-".to_owned(), |mean| format!("{mean:.3}"));
     for one in &primary.scenarios {
         table.add_row([
             one.scenario.to_string(),
             mean(one.treatment.mean),
             mean(one.control.mean),
-            one.delta.map_or("-".to_owned(), |delta| format!("{delta:+.3}")),
+            one.delta
+                .map_or("-".to_owned(), |delta| format!("{delta:+.3}")),
             between(one.ci_simultaneous),
             words(one.verdict),
         ]);
@@ -201,7 +244,9 @@ fn table(primary: &Comparison) -> comfy_table::Table {
 }
 
 fn between(interval: Option<Interval>) -> String {
-    interval.map_or("-".to_owned(), |of| format!("{:+.3} to {:+.3}", of.low, of.high))
+    interval.map_or("-".to_owned(), |of| {
+        format!("{:+.3} to {:+.3}", of.low, of.high)
+    })
 }
 
 fn words(verdict: Verdict) -> String {

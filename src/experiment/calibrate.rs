@@ -1,5 +1,5 @@
 //! The instrument measured by itself: how often it finds a difference where there is none, and how often one that is
-//! known. Pure: it reads the totals that runs earned.
+//! known. It reads the totals that runs earned.
 //!
 //! *Live*: consecutive blocks of an experiment form independent datasets. *Shuffled*: runs of one arm are given labels at
 //! random, over and over; datasets then share runs, which makes a rate more even than independent ones are, never less
@@ -8,6 +8,9 @@
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::Serialize;
+
+use crate::experiment::analysis::model::CalibrationNote;
+use crate::store::{Batch, Store, StoreError};
 
 use crate::stats::Interval;
 use crate::stats::brunner_munzel::brunner_munzel;
@@ -20,6 +23,23 @@ use crate::stats::welch::welch;
 pub const ALPHA: f64 = 0.05;
 /// A false-positive rate is too high when its interval at this level lies wholly above [`ALPHA`].
 pub const GATE_LEVEL: f64 = 0.99;
+
+/// Where a version's last result is kept among what is proven of things.
+fn key() -> String {
+    format!("calibration:{}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Keeps the result of this version.
+pub fn keep(store: &Store, note: &CalibrationNote) -> Result<(), StoreError> {
+    let mut batch = Batch::default();
+    batch.qualification(&key(), note)?;
+    store.write(&batch).map(drop)
+}
+
+/// The last result of this version.
+pub fn kept(store: &Store) -> Result<Option<CalibrationNote>, StoreError> {
+    store.qualification(&key())
+}
 
 /// How often each test rejected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -101,7 +101,8 @@ impl Trial {
     pub fn run(&self, jobs: usize, mut tell: impl FnMut(&Told)) -> Result<bool, TrialError> {
         self.execution.start()?;
         for segment in self.execution.segments() {
-            self.execution.embedded(&segment, jobs, |told| tell(&told))?;
+            self.execution
+                .embedded(&segment, jobs, |told| tell(&told))?;
             if *self.interrupted.borrow() {
                 return Ok(false);
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::plan::{Direction, Row};
 use crate::ids::{ArmId, ExperimentId, MicroPoints, RegistrationHash, RubricId, ScenarioId};
@@ -234,7 +234,7 @@ pub struct ArmSummary {
     pub levels: Vec<(MicroPoints, u32)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     pub low: f64,
     pub high: f64,
@@ -463,7 +463,7 @@ pub struct RunPoint {
     pub timeout: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CalibrationNote {
     pub breakage_version: String,
     pub at: String,
