@@ -367,9 +367,9 @@ fn workspace(context: &Context) -> Result<Workspace, Failure> {
 /// Reading creates no workspace.
 fn reader(context: &Context) -> Result<Reader, Failure> {
     let workspace = workspace(context)?;
-    let store = workspace.existing_store().map_err(Failure::input)?;
+    let store = context.existing_store(&workspace)?;
     let seeds = seeds::of_workspace(workspace.folder()).map_err(Failure::input)?;
-    Ok(Reader::new(store.map(Arc::new)).with_seeds(seeds))
+    Ok(Reader::new(store).with_seeds(seeds))
 }
 
 fn store(context: &Context) -> Result<Arc<Store>, Failure> {

@@ -2,8 +2,11 @@
 
 mod give_up;
 mod restore;
+mod sealed;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -13,6 +16,7 @@ use crate::cli::output::Output;
 use crate::cli::run::account;
 use crate::cli::scenario::open_library;
 use crate::config::Workspace;
+use crate::experiment::seal;
 use crate::ids::RunId;
 use crate::record::{Record, RunState};
 use crate::run::Finished;
@@ -42,6 +46,9 @@ pub enum Command {
     Show {
         /// The run's id, its beginning when that is unique, or `last`
         id: String,
+        /// Show a run of an experiment that has not ended. The ledger keeps that for ever
+        #[arg(long)]
+        unseal: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -53,6 +60,9 @@ pub enum Command {
         /// The rubric
         #[arg(long, default_value = DEFAULT_RUBRIC)]
         rubric: String,
+        /// Score a run of an experiment that has not ended. The ledger keeps that for ever
+        #[arg(long)]
+        unseal: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -68,16 +78,24 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let workspace =
         Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)?;
     let library = open_library(context)?;
-    let store = workspace.existing_store().map_err(Failure::input)?;
+    let store = context.existing_store(&workspace)?;
+    let store = store.as_ref();
     match &args.command {
-        Command::List { json } => list(context, &library, store.as_ref(), *json)?,
-        Command::Show { id, json } => {
-            let record = find(store.as_ref(), id)?;
+        Command::List { json } => list(context, &library, store, *json)?,
+        Command::Show { id, unseal, json } => {
+            let record = find(store, id)?;
+            sealed::allow(store, &record, "runs show", *unseal)?;
             let rubric = record.rubric.to_string();
             show(context, &library, record, &rubric, *json)?;
         }
-        Command::Rescore { id, rubric, json } => {
-            let record = find(store.as_ref(), id)?;
+        Command::Rescore {
+            id,
+            rubric,
+            unseal,
+            json,
+        } => {
+            let record = find(store, id)?;
+            sealed::allow(store, &record, "runs rescore", *unseal)?;
             show(context, &library, record, rubric, *json)?;
         }
         Command::Restore(_) => {}
@@ -88,16 +106,27 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
 fn list(
     context: &Context,
     library: &Library,
-    store: Option<&Store>,
+    store: Option<&Arc<Store>>,
     json: bool,
 ) -> Result<(), Failure> {
     let records = match store {
         Some(store) => store.records().map_err(Failure::input)?,
         None => Vec::new(),
     };
+    let sealed = match store {
+        Some(store) => seal::sealed(store).map_err(Failure::input)?,
+        None => BTreeSet::new(),
+    };
+    let is_sealed = |record: &Record| {
+        let place = record.experiment.as_ref();
+        place.is_some_and(|place| sealed.contains(&place.registration))
+    };
     let rows: Vec<(Record, Option<Score>)> = records
         .into_iter()
         .map(|record| {
+            if is_sealed(&record) {
+                return (record, None);
+            }
             let rubric = record.rubric.to_string();
             let score = rescore(library, &record, &rubric).ok().flatten();
             (record, score)
@@ -106,7 +135,7 @@ fn list(
     if json {
         let rows: Vec<_> = rows
             .iter()
-            .map(|(record, score)| row(record, score))
+            .map(|(record, score)| row(record, score, is_sealed(record)))
             .collect();
         return context.output.json(&rows);
     }
@@ -128,13 +157,15 @@ fn list(
             // A framework error's code says more than the word, and no state has the name of a code.
             code.unwrap_or(state).to_owned(),
             record.rubric.to_string(),
-            score
-                .as_ref()
-                .map_or("-".to_owned(), |score| score.total.to_string()),
+            match score {
+                Some(score) => score.total.to_string(),
+                None if is_sealed(record) => "sealed".to_owned(),
+                None => "-".to_owned(),
+            },
             (if record.qualified { "yes" } else { "no" }).to_owned(),
         ]);
         let counts = matches!(record.state, RunState::Scored | RunState::Timeout);
-        unscorable += usize::from(counts && score.is_none());
+        unscorable += usize::from(counts && score.is_none() && !is_sealed(record));
     }
     context.output.print(&table.to_string())?;
     if unscorable > 0 {
@@ -146,7 +177,7 @@ fn list(
     Ok(())
 }
 
-fn row(record: &Record, score: &Option<Score>) -> serde_json::Value {
+fn row(record: &Record, score: &Option<Score>, sealed: bool) -> serde_json::Value {
     let (state, code, _) = state_of(&record.state);
     json!({
         "run_id": record.run_id,
@@ -159,6 +190,8 @@ fn row(record: &Record, score: &Option<Score>) -> serde_json::Value {
         "state_code": code,
         "qualified": record.qualified,
         "healthy": record.healthy,
+        "experiment": record.experiment,
+        "sealed": sealed,
         "total": score.as_ref().map(|score| score.total.as_f64()),
         "ran_at": record.ran_at,
     })
@@ -187,7 +220,7 @@ const NEWEST: &str = "last";
 const IDS_NAMED: usize = 5;
 
 /// The newest record of a run id, of the only run whose id begins so, or of all (`last`).
-fn find(store: Option<&Store>, id: &str) -> Result<Record, Failure> {
+fn find(store: Option<&Arc<Store>>, id: &str) -> Result<Record, Failure> {
     let missing =
         || Failure::input(anyhow::anyhow!("there is no run {id}")).hint("breakage runs list");
     let store = store.ok_or_else(missing)?;

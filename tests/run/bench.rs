@@ -76,7 +76,6 @@ impl Bench {
         seed: u64,
         kind: RunKind,
         watching: Watching,
-        part: None,
     ) -> Finished {
         let order = Order {
             scenario: Arc::new(scenario.clone()),
@@ -84,6 +83,7 @@ impl Bench {
             qualified: false,
             kind,
             watching,
+            part: None,
         };
         let setting = self.setting();
         paused().block_on(async {

@@ -1,0 +1,158 @@
+//! The commands as they are typed: kills, changed inputs, two at once, sealed reads.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+use crate::bench::workspace;
+
+/// Kills of the test that kills; 20 by hand, fewer by default.
+const KILLS: &str = "BREAKAGE_TEST_KILLS";
+
+fn breakage(workspace: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_breakage"))
+        .env("BREAKAGE_WORKSPACE", workspace)
+        .current_dir(workspace)
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn told(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", told(output)))
+}
+
+fn started(workspace: &Path, args: &[&str]) -> std::process::Child {
+    std::process::Command::new(env!("CARGO_BIN_EXE_breakage"))
+        .env("BREAKAGE_WORKSPACE", workspace)
+        .current_dir(workspace)
+        .args(args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn runs_that_are_killed_again_and_again_end_as_if_they_had_not_been() {
+    let kills: u64 = std::env::var(KILLS).map_or(3, |text| text.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let hash = workspace(folder.path(), |mut plan| {
+        plan.blocks = 2 + u32::try_from(kills).unwrap();
+        plan
+    });
+    for kill in 0..kills {
+        let mut child = started(
+            folder.path(),
+            &["experiment", "run", hash.as_str(), "--jobs", "2"],
+        );
+        // Spread over start, runs and commits.
+        std::thread::sleep(Duration::from_millis(300 + 137 * (kill % 7)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let output = breakage(
+        folder.path(),
+        &["experiment", "run", hash.as_str(), "--json"],
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let progress = &json(&output)["progress"];
+    assert_eq!(progress["ended"], progress["planned"]);
+    let verified = json(&breakage(
+        folder.path(),
+        &["experiment", "verify", hash.as_str(), "--json"],
+    ));
+    assert_eq!(verified["intact"], true, "{verified:#}");
+    assert_eq!(verified["rescored"], progress["planned"]);
+}
+
+#[test]
+fn a_changed_input_is_refused_by_its_name_and_one_put_back_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenarios = folder.path().join("scenarios");
+    let rubrics = folder.path().join("vocab/rubrics");
+    std::fs::create_dir_all(&scenarios).unwrap();
+    std::fs::create_dir_all(&rubrics).unwrap();
+    let hash = workspace(folder.path(), |mut plan| {
+        plan.blocks = 1;
+        plan
+    });
+    let text = agent_breakage::scenario::library::Library::open(None)
+        .unwrap()
+        .scenario("secret-missing-key-advocate")
+        .unwrap()
+        .text;
+    let file = scenarios.join("secret-missing-key-advocate.yaml");
+    std::fs::write(&file, format!("{text}\n# edited\n")).unwrap();
+    let output = breakage(folder.path(), &["experiment", "run", hash.as_str()]);
+    assert_eq!(output.status.code(), Some(1));
+    let words = told(&output);
+    assert!(
+        words.contains("scenario secret-missing-key-advocate is not what was locked"),
+        "{words}"
+    );
+    std::fs::remove_file(&file).unwrap();
+    let rubric = include_str!("../../vocab/rubrics/v0.1.yaml");
+    let other = rubric.replacen("0.35", "0.36", 1);
+    assert_ne!(rubric, other);
+    let file = rubrics.join("v0.1.yaml");
+    std::fs::write(&file, other).unwrap();
+    let words = told(&breakage(
+        folder.path(),
+        &["experiment", "run", hash.as_str()],
+    ));
+    assert!(
+        words.contains("rubric v0.1 is not what was locked"),
+        "{words}"
+    );
+    std::fs::remove_file(&file).unwrap();
+    let output = breakage(folder.path(), &["experiment", "run", hash.as_str()]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+}
+
+#[test]
+fn sealed_runs_show_no_scores_and_an_ended_experiment_shows_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let hash = workspace(folder.path(), |mut plan| {
+        plan.blocks = 40;
+        plan
+    });
+    let mut child = started(folder.path(), &["experiment", "run", hash.as_str()]);
+    std::thread::sleep(Duration::from_secs(3));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let runs = json(&breakage(folder.path(), &["runs", "list", "--json"]));
+    let rows = runs.as_array().unwrap();
+    assert!(!rows.is_empty());
+    assert!(
+        rows.iter()
+            .all(|row| row["total"].is_null() && row["sealed"] == true),
+        "{runs:#}"
+    );
+    let run = rows[0]["run_id"].as_str().unwrap();
+    for command in ["show", "rescore"] {
+        let output = breakage(folder.path(), &["runs", command, run]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(told(&output).contains("sealed"), "{}", told(&output));
+        assert!(told(&output).contains("--unseal"), "{}", told(&output));
+    }
+    let output = breakage(folder.path(), &["runs", "show", run, "--unseal"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let status = json(&breakage(
+        folder.path(),
+        &["experiment", "status", hash.as_str(), "--json"],
+    ));
+    assert_eq!(status["progress"]["unsealed"], 1);
+}
