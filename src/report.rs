@@ -2,4 +2,7 @@
 
 pub mod experiment;
 pub mod fidelity;
+pub mod health;
+pub mod pitfalls;
 pub mod printable;
+pub mod scorecard;

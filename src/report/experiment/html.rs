@@ -127,8 +127,11 @@ fn write_block(analysis: &Analysis, block: &Block) -> Option<Node> {
 
 /// Wider than a phone it scrolls by itself and not the page.
 fn write_table(table: &Table) -> Node {
-    let numeric = |at: usize| table.columns.get(at).is_some_and(|column| column.numeric);
-    let class = |at: usize| if numeric(at) { "number" } else { "words" };
+    let class = |at: usize| match table.columns.get(at) {
+        Some(column) if column.numeric => "number",
+        Some(column) if column.whole => "whole",
+        _ => "words",
+    };
     let head = table
         .columns
         .iter()

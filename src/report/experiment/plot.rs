@@ -25,6 +25,9 @@ const STYLES: usize = 6;
 /// Width of a character of 12.5 units, on the safe side.
 const CHARACTER: f64 = 6.9;
 
+/// And of one of 11 units.
+const SMALL_CHARACTER: f64 = 5.9;
+
 struct Drawing {
     /// Says what is drawn.
     title: String,
@@ -82,7 +85,12 @@ impl Drawing {
                     .attr("aria-label", &self.title)
                     .child(svg),
             )
-            .child(el("figcaption").text(&self.caption))
+            .child(
+                el("figcaption")
+                    .child(el("strong").text(format!("{}.", self.title)))
+                    .text(" ")
+                    .text(&self.caption),
+            )
     }
 }
 
@@ -131,7 +139,10 @@ fn decimals(ticks: &[f64]) -> usize {
         _ => 0.1,
     };
     (1..=4)
-        .find(|places| (step * 10f64.powi(*places as i32)).fract().abs() < 1e-6)
+        .find(|places| {
+            let scaled = step * 10f64.powi(*places as i32);
+            (scaled - scaled.round()).abs() < 1e-6
+        })
         .unwrap_or(3)
 }
 
@@ -143,24 +154,27 @@ struct Series {
     style: usize,
 }
 
-/// The control first, then treatments as they are compared.
+/// The control first, then treatments as the plan lists them.
 fn series(analysis: &Analysis) -> Vec<Series> {
     let control = analysis.registration.control.clone();
     let mut all = vec![Series {
-        label: format!("{control} (control)"),
+        label: match control.as_str() {
+            "control" => "control".to_owned(),
+            other => format!("{other} (control)"),
+        },
         arm: control,
         tier: None,
         style: 0,
     }];
-    for one in &analysis.comparisons {
-        let known = all
-            .iter()
-            .any(|series| series.arm == one.treatment && series.tier == one.tier);
+    let flow = analysis.flow.iter().map(|row| (&row.arm, &row.tier));
+    let compared = analysis.comparisons.iter();
+    for (arm, tier) in flow.chain(compared.map(|one| (&one.treatment, &one.tier))) {
+        let known = all.iter().any(|one| one.arm == *arm && one.tier == *tier);
         if !known {
             all.push(Series {
-                arm: one.treatment.clone(),
-                tier: one.tier.clone(),
-                label: words::arm(&one.treatment, one.tier.as_deref()),
+                arm: arm.clone(),
+                tier: tier.clone(),
+                label: words::arm(arm, tier.as_deref()),
                 style: all.len().min(STYLES - 1),
             });
         }
@@ -250,6 +264,11 @@ fn fitting(text: &str, width: f64) -> String {
     printable::short(text, (width / CHARACTER).max(4.0) as usize)
 }
 
+/// As [`fitting`], for small letters.
+fn fitting_small(text: &str, width: f64) -> String {
+    printable::short(text, (width / SMALL_CHARACTER).max(4.0) as usize)
+}
+
 /// Markers with their names in a row, wrapped; answers the height used.
 fn legend(nodes: &mut Vec<Node>, series: &[Series], x: f64, y: f64) -> f64 {
     let (mut across, mut down) = (x, y);
@@ -283,6 +302,7 @@ mod tests {
         };
         assert_eq!(shown(-0.11, 0.23), ["-0.1", "0.0", "0.1", "0.2"]);
         assert_eq!(shown(0.5, 1.0), ["0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]);
+        assert_eq!(shown(0.4, 1.0).first().map(String::as_str), Some("0.4"));
         assert_eq!(scale(0.4, 0.4).at(0.4), 50.0);
     }
 }

@@ -97,6 +97,7 @@ const RESULT_HEADINGS: &[&str] = &[
     "verdict",
     "material",
     "fragile",
+    "gated",
 ];
 
 pub(super) fn results(analysis: &Analysis) -> String {
@@ -107,6 +108,7 @@ pub(super) fn results(analysis: &Analysis) -> String {
             row.extend([Value::Text(one.scenario.as_str()), Value::Flag(false)]);
             row.extend(scenario_numbers(one));
             row.extend(closing(one.verdict, one.material, &one.fragile));
+            row.push(Value::Flag(one.gated));
             rows.push(row);
         }
         if let Some(pooled) = &comparison.pooled {
@@ -114,6 +116,7 @@ pub(super) fn results(analysis: &Analysis) -> String {
             row.extend([Value::Text(""), Value::Flag(true)]);
             row.extend(pooled_numbers(pooled));
             row.extend(closing(pooled.verdict, pooled.material, &pooled.fragile));
+            row.push(Value::Flag(false));
             rows.push(row);
         }
     }

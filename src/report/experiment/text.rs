@@ -1,12 +1,15 @@
 //! A report for a terminal.
 
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width};
 
 use crate::report::experiment::document::{Block, Document, Section, Table};
 use crate::report::printable;
 
 /// Fits a terminal, an issue and a mail.
 pub(super) const MAX_WIDTH: usize = 100;
+
+/// Words of prose up to here are not broken; longer ones are no words of people.
+const LONGEST_WORD: usize = 18;
 
 /// What stands before the row that matters.
 const MARK: &str = "> ";
@@ -47,9 +50,13 @@ fn write_section(out: &mut String, section: &Section) {
         "\n{title}\n{}\n",
         "-".repeat(title.chars().count())
     ));
-    for block in &section.blocks {
+    for (at, block) in section.blocks.iter().enumerate() {
+        let after_table = at > 0 && matches!(section.blocks[at - 1], Block::Table(_));
         match block {
-            Block::Paragraph(text) => paragraph(out, text),
+            Block::Paragraph(text) => {
+                out.push_str(if after_table { "\n" } else { "" });
+                paragraph(out, text);
+            }
             Block::Heading(text) => {
                 out.push('\n');
                 paragraph(out, &format!("== {text}"));
@@ -147,11 +154,33 @@ fn arranged(table: &Table, keep_whole: bool) -> String {
         if column.numeric {
             place.set_cell_alignment(CellAlignment::Right);
         }
-        if column.whole && keep_whole {
-            place.set_constraint(ColumnConstraint::ContentWidth);
+        if keep_whole {
+            let width = least_width(table, at) + if mark && at == 0 { MARK.len() } else { 0 };
+            // Both ends are padded by a blank.
+            let width = Width::Fixed(u16::try_from(width + 2).unwrap_or(u16::MAX));
+            place.set_constraint(ColumnConstraint::LowerBoundary(width));
         }
     }
     shown.to_string()
+}
+
+/// What a column needs: its longest word, and all of its longest cell where that may not be wrapped.
+fn least_width(table: &Table, at: usize) -> usize {
+    let column = &table.columns[at];
+    let word = |text: &str| {
+        text.split_whitespace()
+            .map(|word| word.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let cells = table.rows.iter().filter_map(|row| row.cells.get(at));
+    let widest = cells
+        .map(|cell| match column.whole {
+            true => cell.text.chars().count(),
+            false => word(&cell.text).min(LONGEST_WORD),
+        })
+        .max();
+    widest.unwrap_or(0).max(word(&column.heading))
 }
 
 fn prefixed(text: &str, has_marks: bool, marked: bool) -> String {

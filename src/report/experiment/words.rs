@@ -3,7 +3,9 @@
 //! Nothing here says that something is or is not there because of a p: the words for verdicts are those that were
 //! registered, each with what it rests on.
 
-use crate::experiment::analysis::model::{ArmSummary, Fragility, Interval, Verdict};
+use crate::experiment::analysis::model::{
+    ArmSummary, Fragility, Interval, ScenarioResult, Verdict,
+};
 use crate::experiment::plan::Direction;
 use crate::ids::{ArmId, MicroPoints};
 use crate::report::experiment::document::{Cell, Tone};
@@ -156,15 +158,25 @@ pub(super) fn tone(verdict: Verdict) -> Tone {
     }
 }
 
+/// A scenario's verdict.
+pub(super) fn scenario_cell(one: &ScenarioResult) -> Cell {
+    let mut cell = verdict_cell(one.verdict, one.material, &one.fragile);
+    if one.gated {
+        cell.text.push_str(", gated");
+        cell.tone = Tone::Caution;
+    }
+    cell
+}
+
 /// The verdict with what qualifies it.
 pub(super) fn verdict_cell(one: Verdict, material: bool, fragile: &[Fragility]) -> Cell {
     let mut text = verdict(one).to_owned();
     if material {
         text.push_str(", material");
     }
-    for flag in fragile {
-        text.push_str(", fragile:");
-        text.push_str(fragility(*flag));
+    if !fragile.is_empty() {
+        let flags: Vec<&str> = fragile.iter().map(|flag| fragility(*flag)).collect();
+        text.push_str(&format!(", fragile:{}", flags.join(",")));
     }
     Cell::with(text, tone(one))
 }

@@ -47,10 +47,18 @@ fn scenarios(analysis: &Analysis) -> Section {
         blocks.extend(heading(analysis, comparison));
         blocks.push(Block::Figure(Figure::Forest(index)));
         blocks.push(Block::Table(verdicts(comparison)));
+        if comparison.scenarios.iter().any(|one| one.gated) {
+            blocks.push(Block::Paragraph(
+                "Gated: the scenario's own test found a benefit, but the pooled test comes first and did not, so that \
+                 no benefit may be claimed of the scenario."
+                    .to_owned(),
+            ));
+        }
         blocks.push(Block::Figure(Figure::Levels(index)));
         blocks.push(Block::Table(scores(comparison)));
         blocks.push(Block::Table(tests(comparison)));
         blocks.push(Block::Table(effects(comparison)));
+        blocks.push(Block::Table(equivalence(comparison)));
         blocks.extend(paired(comparison));
         blocks.extend(unvaried(comparison));
     }
@@ -80,7 +88,7 @@ fn verdicts(comparison: &Comparison) -> Table {
             words::maybe_interval(one.ci95).into(),
             words::maybe_interval(one.ci_simultaneous).into(),
             words::maybe(one.p_adjusted, words::p).into(),
-            words::verdict_cell(one.verdict, one.material, &one.fragile),
+            words::scenario_cell(one),
         ]);
     }
     table
@@ -152,15 +160,12 @@ fn tests(comparison: &Comparison) -> Table {
 
 fn effects(comparison: &Comparison) -> Table {
     let mut table = Table::new(
-        "Effect sizes, equivalence and sensitivity",
+        "Effect sizes",
         &[
             "<scenario",
-            "P(X>Y)+P(X=Y)/2",
+            "<P(X>Y)+P(X=Y)/2",
             ">p BM",
-            "Hedges g",
-            ">p TOST",
-            "90 %",
-            "BCa 95 %",
+            "<Hedges' g with 95 %",
         ],
     );
     for one in &comparison.scenarios {
@@ -181,6 +186,19 @@ fn effects(comparison: &Comparison) -> Table {
             p_hat.into(),
             words::maybe(bm.and_then(|bm| bm.p), words::p).into(),
             g.into(),
+        ]);
+    }
+    table
+}
+
+fn equivalence(comparison: &Comparison) -> Table {
+    let mut table = Table::new(
+        "Equivalence (two one-sided tests) and sensitivity",
+        &["<scenario", ">p TOST", "<90 %", "<BCa 95 %"],
+    );
+    for one in &comparison.scenarios {
+        table.row(vec![
+            one.scenario.as_str().into(),
             words::maybe(one.tost.map(|tost| tost.p), words::p).into(),
             words::maybe_interval(one.tost.map(|tost| tost.ci90)).into(),
             words::maybe_interval(one.bca).into(),

@@ -3,7 +3,7 @@
 use crate::experiment::analysis::model::{Analysis, Comparison, Interval, Pooled, ScenarioResult};
 use crate::report::experiment::markup::{Node, coordinate, el};
 use crate::report::experiment::plot::{
-    Anchor, Drawing, Scale, WIDTH, decimals, fitting, label, line, rect,
+    Anchor, Drawing, Scale, WIDTH, decimals, fitting, fitting_small, label, line, rect,
 };
 use crate::report::experiment::words;
 
@@ -116,8 +116,8 @@ fn backdrop(scale: &Scale, m: f64, bottom: f64) -> Vec<Node> {
 
 fn scenario(nodes: &mut Vec<Node>, scale: &Scale, one: &ScenarioResult, y: f64) {
     let name = fitting(one.scenario.as_str(), LEFT - 12.0);
-    let cell = words::verdict_cell(one.verdict, one.material, &one.fragile);
-    named(nodes, &name, &fitting(&cell.text, LEFT - 12.0), y);
+    let cell = words::scenario_cell(one);
+    named(nodes, &name, &fitting_small(&cell.text, LEFT - 12.0), y);
     let Some(delta) = one.delta.filter(|delta| delta.is_finite()) else {
         nodes.push(label(
             "quiet",
@@ -159,7 +159,7 @@ fn average(nodes: &mut Vec<Node>, scale: &Scale, pooled: &Pooled, y: f64) {
         true => "average of unlike effects",
         false => "average of scenarios",
     };
-    named(nodes, name, &fitting(&cell.text, LEFT - 12.0), y);
+    named(nodes, name, &fitting_small(&cell.text, LEFT - 12.0), y);
     let middle = scale.at(pooled.estimate);
     let (low, high) = match finite(pooled.ci95) {
         Some(ci) => (scale.at(ci.low), scale.at(ci.high)),
