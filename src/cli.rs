@@ -13,9 +13,11 @@ pub mod doctor;
 pub mod experiment;
 pub mod failure;
 pub mod fixture;
+pub mod health;
 pub mod init;
 pub mod interrupt;
 pub mod output;
+pub mod pitfalls;
 // Commands print what people and agents wrote by the same rules as reports.
 pub use crate::report::printable;
 pub mod prometheus;
@@ -23,6 +25,7 @@ pub mod recovery;
 pub mod run;
 pub mod runs;
 pub mod scenario;
+pub mod scorecard;
 pub mod vocab;
 
 use std::path::PathBuf;
@@ -85,6 +88,9 @@ pub enum Command {
     Doctor(doctor::Args),
     Run(Box<run::Args>),
     Runs(runs::Args),
+    Scorecard(scorecard::Args),
+    Pitfalls(pitfalls::Args),
+    Health(health::Args),
     /// List, show, validate, qualify and begin scenarios
     Scenario(scenario::Args),
     /// List the vocabulary of root causes
@@ -150,6 +156,9 @@ fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Run(args) => run::run(context, &args),
         Command::Runs(args) => runs::run(context, &args),
+        Command::Scorecard(args) => scorecard::run(context, &args),
+        Command::Pitfalls(args) => pitfalls::run(context, &args),
+        Command::Health(args) => health::run(context, &args),
         Command::Scenario(args) => scenario::run(context, &args),
         Command::Vocab(args) => vocab::run(context, &args),
         Command::Completions(args) => completions::run(context, &args),

@@ -1,8 +1,15 @@
 //! What several records say together, as rows and text. Pure.
 
+mod document;
 pub mod experiment;
 pub mod fidelity;
 pub mod health;
+mod html;
+mod markdown;
+mod markup;
+mod numbers;
+pub mod observed;
 pub mod pitfalls;
 pub mod printable;
 pub mod scorecard;
+mod text;

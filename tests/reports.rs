@@ -161,7 +161,7 @@ fn every_format_has_the_same_sections_in_the_same_order() {
         let mut from = 0;
         for title in titles {
             let title = match format {
-                "text" => format!("\n{}\n-", title.to_uppercase()),
+                "text" => format!("\n{title}\n-"),
                 "markdown" => format!("\n## {title}\n"),
                 _ => format!("-title\">{title}</h2>"),
             };

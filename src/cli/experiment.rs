@@ -1,5 +1,7 @@
 //! `breakage experiment`: registered experiments, from the plan to the report.
 
+mod analyze;
+mod report;
 mod run;
 mod show;
 mod status;
@@ -7,6 +9,8 @@ mod verify;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+
+pub(in crate::cli) use crate::cli::experiment::report::write as write_report;
 
 use crate::cli::Context;
 use crate::cli::failure::Failure;
@@ -27,6 +31,8 @@ pub enum Command {
     List(show::ListArgs),
     Status(status::Args),
     Verify(verify::Args),
+    Analyze(analyze::Args),
+    Report(report::Args),
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
@@ -35,6 +41,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         Command::List(args) => show::list(context, args),
         Command::Status(args) => status::run(context, args),
         Command::Verify(args) => verify::run(context, args),
+        Command::Analyze(args) => analyze::run(context, args),
+        Command::Report(args) => report::run(context, args),
     }
 }
 

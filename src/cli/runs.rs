@@ -257,7 +257,11 @@ fn find(store: Option<&Arc<Store>>, id: &str) -> Result<Record, Failure> {
 }
 
 /// Scores a record under a rubric; nothing for runs that do not count.
-fn rescore(library: &Library, record: &Record, rubric: &str) -> Result<Option<Score>, Failure> {
+pub(in crate::cli) fn rescore(
+    library: &Library,
+    record: &Record,
+    rubric: &str,
+) -> Result<Option<Score>, Failure> {
     let rubric = library.rubric(rubric).map_err(|error| {
         let known: Vec<&str> = library.rubrics().map(|rubric| rubric.id.as_str()).collect();
         Failure::input(error).hint(format!("--rubric takes one of {}", known.join(", ")))
@@ -267,7 +271,7 @@ fn rescore(library: &Library, record: &Record, rubric: &str) -> Result<Option<Sc
 }
 
 /// The scenario that a record came from: the very text that ran, whatever became of its file since.
-fn scenario_of(library: &Library, record: &Record) -> Result<Scenario, Failure> {
+pub(in crate::cli) fn scenario_of(library: &Library, record: &Record) -> Result<Scenario, Failure> {
     if record.scenario_text.is_empty() {
         return unkept_scenario(library, record);
     }

@@ -6,20 +6,21 @@
 //! unrounded.
 
 mod contents;
-mod document;
-mod html;
-mod markdown;
-mod markup;
 mod plot;
 mod separated;
-mod text;
 mod words;
 
 use crate::experiment::analysis::model::Analysis;
+use crate::report::{html, markdown, text};
 
 /// For a terminal: at most 100 columns, verdict, row and hash first.
 pub fn text(analysis: &Analysis) -> String {
     text::write(&contents::document(analysis))
+}
+
+/// The answer and the scenarios of the primary comparison, for a terminal.
+pub fn summary(analysis: &Analysis) -> String {
+    text::write(&contents::summary(analysis))
 }
 
 /// The same in Markdown, tables in GitHub's form.
@@ -29,7 +30,13 @@ pub fn markdown(analysis: &Analysis) -> String {
 
 /// The same with plots, as one file that needs nothing from outside and runs nothing.
 pub fn html(analysis: &Analysis) -> String {
-    html::write(analysis, &contents::document(analysis))
+    let standing = match analysis.standing.confirmatory {
+        true => "Registered experiment",
+        false => "Registered experiment, exploratory report",
+    };
+    html::write(&contents::document(analysis), standing, &|figure| {
+        plot::figure(figure, analysis)
+    })
 }
 
 /// One row per run that counts, in the order in which they were begun.

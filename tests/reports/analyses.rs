@@ -78,9 +78,11 @@ pub fn density() -> Analysis {
         [FALSIFICATION[1], FALSIFICATION[0], FALSIFICATION[2]],
         [FALSIFICATION[0], FALSIFICATION[2], FALSIFICATION[1]],
     ];
+    // The primary comparison is that of the last tier, and comes first.
     let comparisons = tiers
         .iter()
         .zip(&shifted)
+        .rev()
         .map(|(tier, data)| compare("treatment", Some(tier), data, *tier == "full"))
         .collect();
     let mut analysis = around(comparisons, &["treatment"], 20);

@@ -6,9 +6,7 @@ mod results;
 mod robustness;
 
 use crate::experiment::analysis::model::{Analysis, Decision, Verdict};
-use crate::report::experiment::document::{
-    Block, Cell, Document, Figure, Row, Section, Table, Tone, Warning,
-};
+use crate::report::document::{Block, Cell, Document, Figure, Row, Section, Table, Tone, Warning};
 use crate::report::experiment::words;
 
 /// Hex digits of a hash that are shown where the whole one stands elsewhere.
@@ -30,6 +28,24 @@ pub(super) fn document(analysis: &Analysis) -> Document {
         warnings: warnings(analysis),
         answer: answer(analysis),
         sections,
+        footer: format!(
+            "breakage {}, registration {}",
+            analysis.registration.breakage_version, analysis.registration.hash
+        ),
+    }
+}
+
+/// The answer, the matrix and the results, without what they rest on.
+pub(super) fn summary(analysis: &Analysis) -> Document {
+    let whole = document(analysis);
+    let kept = ["decision", "scenarios", "pooled", "tiers"];
+    Document {
+        sections: whole
+            .sections
+            .into_iter()
+            .filter(|section| kept.contains(&section.id.as_str()))
+            .collect(),
+        ..whole
     }
 }
 
@@ -224,8 +240,8 @@ fn registration(analysis: &Analysis) -> Section {
         false => Block::List(analysis.standing.deviations.clone()),
     });
     Section {
-        id: "registration",
-        title: "Registration",
+        id: "registration".to_owned(),
+        title: "Registration".to_owned(),
         blocks,
     }
 }
@@ -324,8 +340,8 @@ fn decision(analysis: &Analysis) -> Section {
         blocks.push(Block::Table(operating(decision)));
     }
     Section {
-        id: "decision",
-        title: "Decision",
+        id: "decision".to_owned(),
+        title: "Decision".to_owned(),
         blocks,
     }
 }
@@ -449,8 +465,8 @@ fn calibration(analysis: &Analysis) -> Section {
         }
     };
     Section {
-        id: "calibration",
-        title: "Calibration of the instrument",
+        id: "calibration".to_owned(),
+        title: "Calibration of the instrument".to_owned(),
         blocks,
     }
 }
@@ -458,8 +474,8 @@ fn calibration(analysis: &Analysis) -> Section {
 fn again(analysis: &Analysis) -> Section {
     let standing = &analysis.standing;
     Section {
-        id: "again",
-        title: "Computing this again",
+        id: "again".to_owned(),
+        title: "Computing this again".to_owned(),
         blocks: vec![
             Block::Facts(vec![(
                 "Ledger head".to_owned(),

@@ -11,9 +11,9 @@ mod order;
 
 use crate::experiment::analysis::model::Analysis;
 use crate::ids::ArmId;
-use crate::report::experiment::document::Figure;
-use crate::report::experiment::markup::{Node, coordinate, el};
+use crate::report::document::Figure;
 use crate::report::experiment::words;
+use crate::report::markup::{Node, coordinate, el};
 use crate::report::printable;
 
 /// Units across every plot; on paper and screen it is scaled to the column.

@@ -1,7 +1,7 @@
 //! What became of every planned run, and whether the arms got what they were meant to get.
 
 use crate::experiment::analysis::model::{Analysis, FlowRow};
-use crate::report::experiment::document::{Block, Cell, Figure, Section, Table, Tone};
+use crate::report::document::{Block, Cell, Figure, Section, Table, Tone};
 use crate::report::experiment::words;
 
 pub(super) fn flow(analysis: &Analysis) -> Section {
@@ -54,8 +54,8 @@ pub(super) fn flow(analysis: &Analysis) -> Section {
         total(|row| row.analysed),
     ]);
     Section {
-        id: "flow",
-        title: "What became of every run",
+        id: "flow".to_owned(),
+        title: "What became of every run".to_owned(),
         blocks: vec![
             Block::Paragraph(
                 "Excluded are runs that failed on our side, by code; that is settled before a score is known. A run \
@@ -132,8 +132,8 @@ pub(super) fn manipulation(analysis: &Analysis) -> Section {
         }
     };
     Section {
-        id: "manipulation",
-        title: "Was the treatment delivered?",
+        id: "manipulation".to_owned(),
+        title: "Was the treatment delivered?".to_owned(),
         blocks: vec![
             Block::Paragraph(verdict.to_owned()),
             Block::Table(checks),

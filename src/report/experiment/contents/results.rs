@@ -3,7 +3,7 @@
 use crate::experiment::analysis::model::{
     Analysis, ArmSummary, Comparison, Pooled, ScenarioResult, TierContrast,
 };
-use crate::report::experiment::document::{Block, Cell, Figure, Section, Table, Tone};
+use crate::report::document::{Block, Cell, Figure, Section, Table, Tone};
 use crate::report::experiment::words;
 
 pub(super) fn sections(analysis: &Analysis) -> Vec<Section> {
@@ -63,8 +63,8 @@ fn scenarios(analysis: &Analysis) -> Section {
         blocks.extend(unvaried(comparison));
     }
     Section {
-        id: "scenarios",
-        title: "Results by scenario",
+        id: "scenarios".to_owned(),
+        title: "Results by scenario".to_owned(),
         blocks,
     }
 }
@@ -273,8 +273,8 @@ fn pooled(analysis: &Analysis) -> Section {
         }
     }
     Section {
-        id: "pooled",
-        title: "Average over the scenarios",
+        id: "pooled".to_owned(),
+        title: "Average over the scenarios".to_owned(),
         blocks,
     }
 }
@@ -381,8 +381,8 @@ fn tiers(contrast: &TierContrast) -> Section {
         words::MISSING.into(),
     ]);
     Section {
-        id: "tiers",
-        title: "Dose: the treatment over the tiers",
+        id: "tiers".to_owned(),
+        title: "Dose: the treatment over the tiers".to_owned(),
         blocks: vec![
             Block::Paragraph(format!(
                 "One contrast over the ordered tiers ({}): {}, standard error {}, t {}, df {}, p {}. The control has \
@@ -458,8 +458,8 @@ fn axes(analysis: &Analysis) -> Section {
         ]);
     }
     Section {
-        id: "axes",
-        title: "Axes and rates",
+        id: "axes".to_owned(),
+        title: "Axes and rates".to_owned(),
         blocks: vec![
             Block::Paragraph(
                 "An axis that is constant over both arms is DEAD: it cannot show a difference, whatever the \

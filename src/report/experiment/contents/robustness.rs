@@ -1,8 +1,8 @@
 //! What could have made the results come out as they did: exclusions, order, the rubric, the precision.
 
 use crate::experiment::analysis::model::{Analysis, Exclusions, Multiverse, Precision};
+use crate::report::document::{Block, Section, Table};
 use crate::report::experiment::contents::results::heading;
-use crate::report::experiment::document::{Block, Section, Table};
 use crate::report::experiment::words;
 
 pub(super) fn sections(analysis: &Analysis) -> Vec<Section> {
@@ -21,8 +21,8 @@ fn exclusions(analysis: &Analysis) -> Section {
         blocks.extend(exclusion_blocks(&comparison.exclusions));
     }
     Section {
-        id: "exclusions",
-        title: "Exclusions",
+        id: "exclusions".to_owned(),
+        title: "Exclusions".to_owned(),
         blocks,
     }
 }
@@ -87,8 +87,8 @@ fn drift(analysis: &Analysis) -> Section {
         ]);
     }
     Section {
-        id: "drift",
-        title: "Drift, order and carry-over",
+        id: "drift".to_owned(),
+        title: "Drift, order and carry-over".to_owned(),
         blocks: vec![
             Block::Paragraph(
                 "Diagnostics: a slope says that scores moved while the experiment ran, lag-1 that a run resembles the \
@@ -116,8 +116,8 @@ fn multiverse(analysis: &Analysis) -> Section {
         ));
     }
     Section {
-        id: "multiverse",
-        title: "Other rubrics, credits and tests",
+        id: "multiverse".to_owned(),
+        title: "Other rubrics, credits and tests".to_owned(),
         blocks,
     }
 }
@@ -169,8 +169,8 @@ fn precision(analysis: &Analysis) -> Section {
         ));
     }
     Section {
-        id: "precision",
-        title: "Achieved precision",
+        id: "precision".to_owned(),
+        title: "Achieved precision".to_owned(),
         blocks,
     }
 }

@@ -1,11 +1,11 @@
 //! Mean score over the tiers, against the control that all tiers share.
 
 use crate::experiment::analysis::model::TierContrast;
-use crate::report::experiment::markup::{coordinate, el};
 use crate::report::experiment::plot::{
     Anchor, Drawing, Scale, WIDTH, decimals, fitting, label, line, marker, rect,
 };
 use crate::report::experiment::words;
+use crate::report::markup::{coordinate, el};
 
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = WIDTH - 150.0;

@@ -1,11 +1,11 @@
 //! What runs were served: whether the treatment reached those that it was meant for, and nobody else.
 
 use crate::experiment::analysis::model::{Analysis, ExposureRow};
-use crate::report::experiment::markup::Node;
 use crate::report::experiment::plot::{
     Anchor, Drawing, WIDTH, fitting, label, line, marker, rect, series, style_of,
 };
 use crate::report::experiment::words;
+use crate::report::markup::Node;
 
 const LEFT: f64 = 250.0;
 const RIGHT: f64 = 560.0;

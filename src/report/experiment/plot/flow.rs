@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::analysis::model::{Analysis, FlowRow};
-use crate::report::experiment::markup::{Node, coordinate, el};
 use crate::report::experiment::plot::{
     Anchor, Drawing, Series, WIDTH, fitting, label, line, rect, series,
 };
 use crate::report::experiment::words;
+use crate::report::markup::{Node, coordinate, el};
 
 /// Narrower columns would cut the codes of errors.
 const COLUMN: f64 = 200.0;

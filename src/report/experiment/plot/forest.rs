@@ -1,11 +1,11 @@
 //! Differences with their intervals, against zero and the smallest effect of interest.
 
 use crate::experiment::analysis::model::{Analysis, Comparison, Interval, Pooled, ScenarioResult};
-use crate::report::experiment::markup::{Node, coordinate, el};
 use crate::report::experiment::plot::{
     Anchor, Drawing, Scale, WIDTH, decimals, fitting, fitting_small, label, line, rect,
 };
 use crate::report::experiment::words;
+use crate::report::markup::{Node, coordinate, el};
 
 const LEFT: f64 = 205.0;
 const RIGHT: f64 = 655.0;

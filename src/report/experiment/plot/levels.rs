@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::experiment::analysis::model::{Analysis, ArmSummary, Comparison};
 use crate::ids::ArmId;
-use crate::report::experiment::markup::{Node, coordinate, el};
 use crate::report::experiment::plot::{
     Anchor, Drawing, Scale, WIDTH, decimals, fitting, label, line, rect, series, style_of,
 };
 use crate::report::experiment::words;
+use crate::report::markup::{Node, coordinate, el};
 
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = WIDTH - 20.0;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::analysis::model::{Analysis, RunPoint};
-use crate::report::experiment::markup::Node;
 use crate::report::experiment::plot::{
     Anchor, Drawing, Scale, WIDTH, decimals, fitting, label, legend, line, marker, series, style_of,
 };
 use crate::report::experiment::words;
+use crate::report::markup::Node;
 
 const LEFT: f64 = 44.0;
 const RIGHT: f64 = WIDTH - 8.0;

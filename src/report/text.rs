@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width};
 
-use crate::report::experiment::document::{Block, Document, Section, Table};
+use crate::report::document::{Block, Document, Section, Table};
 use crate::report::printable;
 
 /// Fits a terminal, an issue and a mail.
@@ -45,7 +45,7 @@ pub(super) fn write(document: &Document) -> String {
 }
 
 fn write_section(out: &mut String, section: &Section) {
-    let title = section.title.to_uppercase();
+    let title = printable::line(&section.title);
     out.push_str(&format!(
         "\n{title}\n{}\n",
         "-".repeat(title.chars().count())

@@ -1,9 +1,7 @@
 //! A report as one HTML file: style and plots inside, nothing from outside, no scripts.
 
-use crate::experiment::analysis::model::Analysis;
-use crate::report::experiment::document::{Block, Cell, Document, Section, Table, Tone};
-use crate::report::experiment::markup::{Node, el};
-use crate::report::experiment::plot;
+use crate::report::document::{Block, Cell, Document, Figure, Section, Table, Tone};
+use crate::report::markup::{Node, el};
 
 /// Light, dark and print.
 const STYLE: &str = include_str!("style.css");
@@ -11,7 +9,11 @@ const STYLE: &str = include_str!("style.css");
 /// A browser that holds to it loads and runs nothing, whatever text came in.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-pub(super) fn write(analysis: &Analysis, document: &Document) -> String {
+/// Draws a plot, or nothing where there is nothing to draw.
+pub(super) type Draw<'a> = &'a dyn Fn(Figure) -> Option<Node>;
+
+/// `kicker` stands above the title and says what kind of report it is.
+pub(super) fn write(document: &Document, kicker: &str, draw: Draw<'_>) -> String {
     let head = el("head").children([
         el("meta").attr("charset", "utf-8"),
         el("meta")
@@ -23,19 +25,19 @@ pub(super) fn write(analysis: &Analysis, document: &Document) -> String {
         el("meta")
             .attr("name", "color-scheme")
             .attr("content", "light dark"),
-        el("title").text(format!("{} - experiment report", document.title)),
+        el("title").text(format!("{} - breakage", document.title)),
         el("style").raw(STYLE),
     ]);
     let main = el("main")
-        .child(header(analysis, document))
+        .child(header(document, kicker))
         .child(contents(document))
         .children(
             document
                 .sections
                 .iter()
-                .map(|section| write_section(analysis, section)),
+                .map(|section| write_section(section, draw)),
         )
-        .child(footer(analysis));
+        .child(el("footer").child(el("p").text(&document.footer)));
     let mut out = "<!DOCTYPE html>\n".to_owned();
     el("html")
         .attr("lang", "en")
@@ -46,11 +48,7 @@ pub(super) fn write(analysis: &Analysis, document: &Document) -> String {
     out
 }
 
-fn header(analysis: &Analysis, document: &Document) -> Node {
-    let standing = match analysis.standing.confirmatory {
-        true => "Registered experiment",
-        false => "Registered experiment, exploratory report",
-    };
+fn header(document: &Document, kicker: &str) -> Node {
     let warnings = document.warnings.iter().map(|warning| {
         el("p")
             .class("warning")
@@ -67,7 +65,7 @@ fn header(analysis: &Analysis, document: &Document) -> Node {
             ]
         }));
     el("header")
-        .child(el("p").class("kicker").text(standing))
+        .child(el("p").class("kicker").text(kicker))
         .child(el("h1").text(&document.title))
         .children(warnings)
         .child(answer)
@@ -80,34 +78,26 @@ fn contents(document: &Document) -> Node {
             el("li").child(
                 el("a")
                     .attr("href", format!("#{}", section.id))
-                    .text(section.title),
+                    .text(&section.title),
             )
         })))
 }
 
-fn footer(analysis: &Analysis) -> Node {
-    let note = &analysis.registration;
-    el("footer").child(el("p").text(format!(
-        "breakage {}, registration {}",
-        note.breakage_version, note.hash
-    )))
-}
-
-fn write_section(analysis: &Analysis, section: &Section) -> Node {
+fn write_section(section: &Section, draw: Draw<'_>) -> Node {
     let heading = format!("{}-title", section.id);
     el("section")
-        .attr("id", section.id)
+        .attr("id", &section.id)
         .attr("aria-labelledby", &heading)
-        .child(el("h2").attr("id", &heading).text(section.title))
+        .child(el("h2").attr("id", &heading).text(&section.title))
         .children(
             section
                 .blocks
                 .iter()
-                .filter_map(|block| write_block(analysis, block)),
+                .filter_map(|block| write_block(block, draw)),
         )
 }
 
-fn write_block(analysis: &Analysis, block: &Block) -> Option<Node> {
+fn write_block(block: &Block, draw: Draw<'_>) -> Option<Node> {
     Some(match block {
         Block::Paragraph(text) => el("p").text(text),
         Block::Heading(text) => el("h3").text(text),
@@ -121,7 +111,7 @@ fn write_block(analysis: &Analysis, block: &Block) -> Option<Node> {
         }
         Block::Table(table) => write_table(table),
         Block::Command(line) => el("pre").child(el("code").text(line)),
-        Block::Figure(figure) => return plot::figure(*figure, analysis),
+        Block::Figure(figure) => return draw(*figure),
     })
 }
 

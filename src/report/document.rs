@@ -8,6 +8,8 @@ pub(super) struct Document {
     /// The answer: decision, verdict, hash.
     pub(super) answer: Vec<(String, Cell)>,
     pub(super) sections: Vec<Section>,
+    /// What made it of what.
+    pub(super) footer: String,
 }
 
 /// Something that limits what may be concluded.
@@ -18,8 +20,8 @@ pub(super) struct Warning {
 
 pub(super) struct Section {
     /// Anchor, kebab-case.
-    pub(super) id: &'static str,
-    pub(super) title: &'static str,
+    pub(super) id: String,
+    pub(super) title: String,
     pub(super) blocks: Vec<Block>,
 }
 

@@ -1,6 +1,6 @@
 //! A report as Markdown, with GitHub's tables. Text of people and agents keeps its characters and loses its powers.
 
-use crate::report::experiment::document::{Block, Document, Section, Table, Tone};
+use crate::report::document::{Block, Document, Section, Table, Tone};
 use crate::report::printable;
 
 pub(super) fn write(document: &Document) -> String {
@@ -87,7 +87,7 @@ fn code_block(text: &str) -> String {
 }
 
 /// On one line, with everything that Markdown or HTML would act on made literal.
-pub(in crate::report) fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let line = printable::line(text);
     let chars: Vec<char> = line.chars().collect();
     let mut safe = String::with_capacity(line.len());
