@@ -61,7 +61,9 @@ fn header(document: &Document, kicker: &str) -> Node {
         .children(document.answer.iter().flat_map(|(label, cell)| {
             [
                 el("dt").text(label),
-                el("dd").class(tone(cell.tone)).text(&cell.text),
+                el("dd")
+                    .class(tone(cell.tone))
+                    .text(typographic(&cell.text)),
             ]
         }));
     el("header")

@@ -91,11 +91,17 @@ pub(super) fn draw(contrast: &TierContrast) -> Option<Drawing> {
         }
         nodes.push(marker(1, x, y.at(*mean), 5.5));
         let value = words::number(*mean, 3);
+        // On the side of the point that the line to the next one leaves free.
+        let rises = contrast
+            .treatment
+            .get(at + 1)
+            .is_some_and(|next| next.1 > *mean);
+        let below = if rises { 19.0 } else { -8.0 };
         nodes.push(label(
             "small",
             Anchor::Start,
             x + 11.0,
-            y.at(*mean) - 8.0,
+            y.at(*mean) + below,
             value,
         ));
         nodes.push(label(
