@@ -1,11 +1,18 @@
 //! `breakage experiment`: registered experiments, from the plan to the report.
 
+mod amend;
 mod analyze;
+mod init;
+mod lock;
+mod plan_file;
+mod plan_text;
+mod power;
 mod report;
 mod run;
 mod show;
 mod status;
 mod verify;
+mod view;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -27,8 +34,13 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 pub enum Command {
+    Init(init::Args),
+    Power(power::Args),
+    Lock(lock::Args),
+    Amend(amend::Args),
     Run(run::Args),
     List(show::ListArgs),
+    Show(view::Args),
     Status(status::Args),
     Verify(verify::Args),
     Analyze(analyze::Args),
@@ -37,8 +49,13 @@ pub enum Command {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
+        Command::Init(args) => init::run(context, args),
+        Command::Power(args) => power::run(context, args),
+        Command::Lock(args) => lock::run(context, args),
+        Command::Amend(args) => amend::run(context, args),
         Command::Run(args) => run::run(context, args),
         Command::List(args) => show::list(context, args),
+        Command::Show(args) => view::run(context, args),
         Command::Status(args) => status::run(context, args),
         Command::Verify(args) => verify::run(context, args),
         Command::Analyze(args) => analyze::run(context, args),

@@ -348,7 +348,7 @@ fn setting(
 }
 
 /// What can be retrieved, with a first run's seeds and a new embedder's vectors made on the way.
-fn snapshot(
+pub(in crate::cli) fn snapshot(
     context: &Context,
     seeds: &[Entry],
     store: &Arc<Store>,
