@@ -9,6 +9,8 @@
     reason = "a test that cannot set its stage has failed"
 )]
 
+#[path = "real/experiment.rs"]
+mod experiment;
 #[path = "lasting/held.rs"]
 mod held;
 #[path = "real/kills.rs"]

@@ -34,7 +34,7 @@ const ACCESS: [&str; 4] = [
 ];
 
 pub struct Tier {
-    kubeconfig: PathBuf,
+    pub kubeconfig: PathBuf,
     pub registry: String,
     pub context: String,
     program: PathBuf,
