@@ -9,6 +9,7 @@ pub mod allocation;
 pub mod amend;
 pub mod analysis;
 pub mod arms;
+pub mod bundle;
 pub mod calibrate;
 pub mod canonical;
 pub mod dead_axes;

@@ -131,7 +131,8 @@ const CRATE_HOMES: &[(&str, &[&str])] = &[
     ("docker_credential", &["cluster"]),
     ("oci_client", &["cluster"]),
     ("oci_spec", &["cluster"]),
-    ("tar", &["cluster"]),
+    ("tar", &["cluster", "experiment"]),
+    ("zstd", &["experiment"]),
     ("reqwest", &["observe"]),
 ];
 

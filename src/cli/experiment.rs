@@ -11,6 +11,7 @@ mod report;
 mod run;
 mod show;
 mod status;
+mod transfer;
 mod verify;
 mod view;
 
@@ -45,6 +46,8 @@ pub enum Command {
     Verify(verify::Args),
     Analyze(analyze::Args),
     Report(report::Args),
+    Export(transfer::ExportArgs),
+    Import(transfer::ImportArgs),
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
@@ -60,6 +63,8 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         Command::Verify(args) => verify::run(context, args),
         Command::Analyze(args) => analyze::run(context, args),
         Command::Report(args) => report::run(context, args),
+        Command::Export(args) => transfer::export(context, args),
+        Command::Import(args) => transfer::import(context, args),
     }
 }
 

@@ -3,7 +3,7 @@
 use redb::{Database, Durability, ReadableTable, WriteTransaction};
 use serde::Serialize;
 
-use crate::ids::{EmbedderId, PostmortemId};
+use crate::ids::{EmbedderId, PostmortemId, RunId};
 use crate::record::Record;
 use crate::store::error::{StoreError, write_failed};
 use crate::store::tables::{
@@ -74,6 +74,12 @@ impl Batch {
         let text = record_text(record)?;
         self.writes.push(Write::Record { run, text });
         Ok(())
+    }
+
+    /// A record as another store kept it.
+    pub fn record_as_kept(&mut self, run: &RunId, text: String) {
+        let run = run.as_str().to_owned();
+        self.writes.push(Write::Record { run, text });
     }
 
     pub fn journal_put<T: Serialize>(&mut self, id: &str, entry: &T) -> Result<(), StoreError> {

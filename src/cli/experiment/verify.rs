@@ -1,9 +1,10 @@
 //! `breakage experiment verify`: whether registration, ledger and records are what they were.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::Context;
-use crate::cli::experiment::reading;
+use crate::cli::experiment::{reading, transfer};
 use crate::cli::failure::{BELOW_THRESHOLD, Failure};
 use crate::cli::output::Output;
 use crate::cli::scenario::open_library;
@@ -11,6 +12,9 @@ use crate::experiment::verify::{Source, Verification, verify};
 use crate::ids::RunId;
 use crate::scenario::model::Vocabulary;
 use crate::store::Store;
+
+/// How the names of bundles end.
+const BUNDLE: &str = ".tar.zst";
 
 /// Check that nothing of an experiment was altered, left out or added
 ///
@@ -31,7 +35,15 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let library = open_library(context)?;
-    let found = of_store(context, &args.experiment, library.vocabulary())?;
+    let file = Path::new(&args.experiment);
+    let found = if args.experiment.ends_with(BUNDLE) || file.is_file() {
+        let bundle = transfer::read(file)?;
+        bundle
+            .verify(library.vocabulary())
+            .map_err(Failure::input)?
+    } else {
+        of_store(context, &args.experiment, library.vocabulary())?
+    };
     tell(context, &found, args.json)
 }
 
