@@ -23,6 +23,7 @@ pub mod matrix;
 pub mod plan;
 pub mod power;
 pub mod registration;
+pub mod schema;
 pub mod seal;
 pub mod status;
 pub mod templates;

@@ -5,7 +5,8 @@ use crate::cluster::fixture::Fixtures;
 use crate::embed::BuiltIn;
 use crate::experiment::canonical::{self, CanonicalError};
 use crate::experiment::registration::{LockedArm, LockedScenario, Registration};
-use crate::scenario::library::Library;
+use crate::scenario::library::{Library, LibraryError};
+use crate::scenario::load;
 use crate::scenario::model::{Rubric, Scenario, Vocabulary};
 
 /// An input that is not what was locked. Nothing is run with it.
@@ -90,9 +91,15 @@ fn same_scenario(
     fixtures: &Fixtures,
 ) -> Result<Scenario, Changed> {
     let what = format!("scenario {}", locked.id);
-    let scenario = library
-        .scenario(locked.id.as_str())
-        .map_err(unreadable(&what))?;
+    let scenario = match library.scenario(locked.id.as_str()) {
+        // Named by its path when it was locked: what runs is the text that was kept.
+        Err(LibraryError::NotFound { .. }) => {
+            load::scenario(&locked.text, locked.id.as_str(), library.vocabulary())
+                .map_err(unreadable(&what))?
+                .scenario
+        }
+        found => found.map_err(unreadable(&what))?,
+    };
     differ(&what, &locked.sha256, &scenario.sha256)?;
     let what = format!("the fixture of scenario {}", locked.id);
     let fixture = fixtures

@@ -50,6 +50,23 @@ pub const PLAN_KEYS: [&str; 24] = [
 /// The keys of a hypothesis.
 pub const HYPOTHESIS_KEYS: [&str; 3] = ["id", "text", "direction"];
 
+/// The keys of every mapping below, by the name of its schema.
+pub const KEYS: [(&str, &[&str]); 13] = [
+    ("Arm", &arms::ARM_KEYS),
+    ("Retrieval", &arms::RETRIEVAL_KEYS),
+    ("Scenario", &design::SCENARIO_KEYS),
+    ("Tiers", &design::TIERS_KEYS),
+    ("Tier", &design::TIER_KEYS),
+    ("Corpus", &design::CORPUS_KEYS),
+    ("Tests", &inference::TESTS_KEYS),
+    ("Exclusions", &inference::EXCLUSIONS_KEYS),
+    ("Power", &inference::POWER_KEYS),
+    ("Manipulation", &inference::MANIPULATION_KEYS),
+    ("Multiverse", &inference::MULTIVERSE_KEYS),
+    ("Matrix", &rows::MATRIX_KEYS),
+    ("Row", &rows::ROW_KEYS),
+];
+
 /// More than a plan that tests one thing has; keeps reports readable.
 const MAX_HYPOTHESES: usize = 20;
 /// More than any paper's.

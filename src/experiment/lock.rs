@@ -383,3 +383,6 @@ fn brief(value: &Value) -> String {
     let start: String = text.chars().take(MAX_CHARS).collect();
     format!("{start}…")
 }
+
+#[cfg(test)]
+mod tests;

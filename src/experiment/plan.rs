@@ -103,7 +103,7 @@ pub struct Serving {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedScenario {
-    /// An id of the library, or the path of a file as the plan names it.
+    /// The scenario's own id, also where the plan names its file: the registration holds its text.
     pub id: ScenarioId,
     /// Its share in the pooled estimate is this over the sum.
     pub weight: u32,

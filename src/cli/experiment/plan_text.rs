@@ -30,7 +30,7 @@ pub(super) fn plan(registration: &Registration) -> String {
         "estimand",
         format!(
             "weighted mean of treatment minus control over the scenarios, total under rubric {}; smallest effect of \
-             interest {:.3}",
+             interest {}",
             registration.rubric.id, plan.sesoi
         ),
     );
@@ -233,7 +233,7 @@ pub(super) fn operating(plan: &Plan, operating: &[Operating]) -> String {
         table.add_row(cells);
     }
     format!(
-        "how often each row comes out at this size (m = {:.3}, sigma {:.3}):\n{table}",
+        "how often each row comes out at this size (m = {}, sigma {}):\n{table}",
         plan.sesoi, plan.power.sigma
     )
 }
@@ -242,19 +242,19 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+/// What the columns of the table of power mean.
+const LEGEND: &str = "\
+power m, 2m  probability that an effect of m, or of twice m, is found
+type M, S    by what factor an estimate that is found overstates m, and how often its sign is wrong
+mde          smallest effect that is found with the power asked for; half: of the 95 % interval
+equiv        how often equivalence within plus and minus m is shown where the truth is 0
+blocks       how many an effect of m needs; scenario: alone, as the last or the first step of Holm";
+
 /// What the size can show.
 pub(super) fn power(forecast: &Forecast) -> String {
     let headings = [
-        "test",
-        "alpha",
-        "power at m",
-        "power at 2m",
-        "type M at m",
-        "type S at m",
-        "MDE",
-        "half-width",
-        "equivalence at 0",
-        "blocks needed",
+        "test", "alpha", "power m", "power 2m", "type M", "type S", "mde", "half", "equiv",
+        "blocks",
     ];
     let mut table = Output::table_keeping(&headings, &[0]);
     let optional = |value: Option<f64>, places: usize| {
@@ -277,8 +277,8 @@ pub(super) fn power(forecast: &Forecast) -> String {
         ]);
     };
     row("pooled", &forecast.pooled);
-    row("scenario, last of Holm", &forecast.scenario);
-    row("scenario, first of Holm", &forecast.scenario_first);
+    row("scenario, last", &forecast.scenario);
+    row("scenario, first", &forecast.scenario_first);
     let mut gain = Output::table(&[
         "correlation of pairs",
         "pairs, pooled",
@@ -293,7 +293,7 @@ pub(super) fn power(forecast: &Forecast) -> String {
         ]);
     }
     format!(
-        "{} runs a cell, {} scenario(s), {} runs; m = {:.3}, sigma {:.3}, correlation {:.2}\n\n{table}\n\nblocks for power \
+        "{} runs a cell, {} scenario(s), {} runs; m = {:.3}, sigma {:.3}, correlation {:.2}\n\n{table}\n\n{LEGEND}\n\nblocks for power \
          {:.2} at m, where worlds are shared by pairs:\n{gain}",
         forecast.blocks,
         forecast.scenarios,
@@ -317,12 +317,12 @@ pub(super) fn dead(axes: &[DeadAxis]) -> Vec<String> {
     for scenario in scenarios {
         for one in axes.iter().filter(|one| one.scenario == *scenario) {
             lines.push(format!(
-                "DEAD axis {} of {scenario} ({:.3}): {}",
+                "DEAD axis {} of {scenario} ({}): {}",
                 one.axis, one.weight, one.because
             ));
         }
         lines.push(format!(
-            "  the totals of {scenario} can move by {:.3} at most",
+            "  the totals of {scenario} can move by {} at most",
             dead_axes::live_weight(axes, scenario)
         ));
     }

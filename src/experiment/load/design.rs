@@ -144,6 +144,18 @@ fn look_up(
         notes.problem(at, path, message);
         return None;
     }
+    // Runs know a scenario by its id; one id with two texts would let the wrong one run.
+    if library
+        .scenario(scenario.id.as_str())
+        .is_ok_and(|other| other.sha256 != scenario.sha256)
+    {
+        let message = format!(
+            "the file's id `{}` is that of another scenario of the library; give it an id of its own",
+            scenario.id
+        );
+        notes.problem(at, path, message);
+        return None;
+    }
     let entry = PlannedScenario {
         id: scenario.id.clone(),
         weight: planned.weight,
