@@ -22,10 +22,12 @@ pub mod pitfalls;
 pub use crate::report::printable;
 pub mod prometheus;
 pub mod recovery;
+pub mod reproduce;
 pub mod run;
 pub mod runs;
 pub mod scenario;
 pub mod scorecard;
+pub mod stats;
 pub mod vocab;
 
 use std::path::PathBuf;
@@ -91,8 +93,10 @@ pub enum Command {
     Scorecard(scorecard::Args),
     Pitfalls(pitfalls::Args),
     Health(health::Args),
+    Reproduce(reproduce::Args),
     /// List, show, validate, qualify and begin scenarios
     Scenario(scenario::Args),
+    Stats(stats::Args),
     /// List the vocabulary of root causes
     Vocab(vocab::Args),
     /// Print a completion script for a shell
@@ -159,7 +163,9 @@ fn dispatch(context: &Context, command: Command) -> Result<ExitCode, Failure> {
         Command::Scorecard(args) => scorecard::run(context, &args),
         Command::Pitfalls(args) => pitfalls::run(context, &args),
         Command::Health(args) => health::run(context, &args),
+        Command::Reproduce(args) => reproduce::run(context, &args),
         Command::Scenario(args) => scenario::run(context, &args),
+        Command::Stats(args) => stats::run(context, &args),
         Command::Vocab(args) => vocab::run(context, &args),
         Command::Completions(args) => completions::run(context, &args),
     }

@@ -1,5 +1,6 @@
 //! What several records say together, as rows and text. Pure.
 
+pub mod cases;
 mod document;
 pub mod experiment;
 pub mod fidelity;
@@ -11,5 +12,6 @@ mod numbers;
 pub mod observed;
 pub mod pitfalls;
 pub mod printable;
+pub mod published;
 pub mod scorecard;
 mod text;

@@ -12,6 +12,7 @@ pub mod effect;
 pub mod exclusion;
 pub mod lattice;
 pub mod multiplicity;
+pub mod one_way;
 pub mod paired;
 pub mod permutation;
 pub mod power;

@@ -2,7 +2,7 @@
 //!
 //! Tails come from survival functions, never from 1 - cdf, which is 0 below 1e-16.
 
-use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, FisherSnedecor, StudentsT};
+use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor, StudentsT};
 use statrs::function::beta::beta_reg;
 use statrs::function::erf::{erf_inv, erfc, erfc_inv};
 use statrs::function::gamma::ln_gamma;
@@ -11,11 +11,15 @@ use crate::stats::root;
 
 /// Terms of the noncentral t that are below this share of the sum are left out.
 const SERIES_PRECISION: f64 = 1e-17;
-/// Terms on either side of the largest; reached only by noncentralities of thousands.
-const SERIES_MAX_TERMS: usize = 20_000;
-/// From here on the noncentral t is taken as the normal that it tends to: the difference is below 1e-9, and the
-/// incomplete beta loses digits.
-const NORMAL_FROM_DF: f64 = 1e9;
+/// Terms on either side of the largest; a sum that may be long ends far below.
+const SERIES_MAX_TERMS: usize = 2_000;
+/// From here on t is taken as nearly normal: the difference is below 1e-9, and the incomplete beta loses digits.
+const NORMAL_FROM_DF: f64 = 1e6;
+/// From here on the noncentral t is integrated instead of summed: the sum would have thousands of terms.
+const INTEGRAL_FROM_NONCENTRALITY: f64 = 60.0;
+/// Widths into which that integral is cut, and how far out it goes in standard deviations.
+const INTEGRAL_STEPS: usize = 4_000;
+const INTEGRAL_REACH: f64 = 14.0;
 
 /// P(Z > z).
 pub fn normal_sf(z: f64) -> f64 {
@@ -46,7 +50,18 @@ pub fn normal_quantile(p: f64) -> f64 {
 
 /// P(T > t) with `df` degrees of freedom; NaN where `df` is not above 0.
 pub fn t_sf(t: f64, df: f64) -> f64 {
+    if df > NORMAL_FROM_DF {
+        return normal_sf(nearly_normal(t, df, 0.0));
+    }
     student(df).map_or(f64::NAN, |student| student.sf(t))
+}
+
+/// The z whose tail is nearly that of t (Abramowitz and Stegun 26.7.8 and 26.7.10).
+fn nearly_normal(t: f64, df: f64, noncentrality: f64) -> f64 {
+    if t.is_infinite() {
+        return t;
+    }
+    (t * (1.0 - 0.25 / df) - noncentrality) / (1.0 + t * t / (2.0 * df)).sqrt()
 }
 
 /// P(T <= t).
@@ -59,24 +74,28 @@ pub fn t_two_sided(t: f64, df: f64) -> f64 {
     (2.0 * t_sf(t.abs(), df)).min(1.0)
 }
 
-/// t with P(T <= t) = `p`.
+/// t with P(T <= t) = `p`; NaN where `df` is not above 0.
 pub fn t_quantile(p: f64, df: f64) -> f64 {
-    let Some(student) = student(df) else {
+    if df.is_nan() || df <= 0.0 {
         return f64::NAN;
-    };
+    }
     if !(p > 0.0 && p < 1.0) {
         return normal_quantile(p);
     }
-    // By symmetry through the lower tail, where p keeps its digits.
-    if p > 0.5 {
-        return -t_quantile(1.0 - p, df);
+    // By symmetry through the tail, where p keeps its digits.
+    if p < 0.5 {
+        return -upper_point(p, df);
     }
-    polish(
-        student.inverse_cdf(p),
-        p,
-        |t| t_cdf(t, df),
-        |t| student.pdf(t),
-    )
+    upper_point(1.0 - p, df)
+}
+
+/// t with P(T > t) = `tail`, which is at most 1/2. Logarithms make the search as fast in the tail as in the center.
+fn upper_point(tail: f64, df: f64) -> f64 {
+    if tail >= 0.5 {
+        return 0.0;
+    }
+    let target = tail.ln();
+    root::above(0.0, 1.0, |t| t_sf(t, df).ln() - target).unwrap_or(f64::NAN)
 }
 
 /// The t that `level` (such as 0.95) of the distribution lies within, on both sides.
@@ -150,7 +169,10 @@ pub fn noncentral_t_cdf(t: f64, df: f64, noncentrality: f64) -> f64 {
         return 1.0;
     }
     if df > NORMAL_FROM_DF || noncentrality.is_infinite() {
-        return normal_cdf(t - noncentrality);
+        return normal_cdf(nearly_normal(t, df, noncentrality));
+    }
+    if noncentrality.abs() > INTEGRAL_FROM_NONCENTRALITY {
+        return spread_integral(t, df, noncentrality);
     }
     let below_zero = normal_sf(noncentrality);
     let squared = t * t;
@@ -172,6 +194,29 @@ pub fn noncentral_t_cdf(t: f64, df: f64, noncentrality: f64) -> f64 {
 pub fn noncentral_t_sf(t: f64, df: f64, noncentrality: f64) -> f64 {
     // P(T > t | d) = P(T < -t | -d), of which one side is a sum of small terms.
     noncentral_t_cdf(-t, df, -noncentrality)
+}
+
+/// P(Z + noncentrality <= t v) over v, the estimated over the true standard deviation, by Simpson's rule.
+fn spread_integral(t: f64, df: f64, noncentrality: f64) -> f64 {
+    // Over ln v, in which the density is bounded at any df.
+    let ln_constant = std::f64::consts::LN_2 + df / 2.0 * (df / 2.0).ln() - ln_gamma(df / 2.0);
+    let reach = INTEGRAL_REACH / (2.0 * df).sqrt();
+    let (low, high) = (-(reach + reach * reach), reach.min(4.0));
+    let width = (high - low) / INTEGRAL_STEPS as f64;
+    let (mut sum, mut all) = (0.0, 0.0);
+    for at in 0..=INTEGRAL_STEPS {
+        let ln_v = low + width * at as f64;
+        let weight = match at {
+            0 | INTEGRAL_STEPS => 1.0,
+            at if at % 2 == 1 => 4.0,
+            _ => 2.0,
+        };
+        let density = (ln_constant + df * ln_v - df / 2.0 * (2.0 * ln_v).exp()).exp() * weight;
+        all += density;
+        sum += density * normal_cdf(t * ln_v.exp() - noncentrality);
+    }
+    // By the sum of the density, whose constant then does not matter.
+    (sum / all).clamp(0.0, 1.0)
 }
 
 /// The sum over j of p_j I(j + 1/2) + q_j I(j + 1).

@@ -46,7 +46,7 @@ pub fn hedges_g(x: &Summary, y: &Summary) -> Option<HedgesG> {
         sd_pooled,
         d,
         j,
-        se_large_sample: ((nx + ny) / (nx * ny) + d * d / (2.0 * (nx + ny))).sqrt() * j,
+        se_large_sample: ((nx + ny) / (nx * ny) + d * d / (2.0 * nu)).sqrt() * j,
     })
 }
 

@@ -5,9 +5,9 @@
 /// A value with its weight.
 pub type Point = (i64, f64);
 
-/// Points of one distribution, and of one step towards it. Beyond it takes more memory and time than a sampled p is worth.
-pub const MAX_STATES: usize = 10_000_000;
-/// Products of weights in one convolution: about a second.
+/// Points of one distribution. Beyond it an exact p takes more time and memory than it is worth over a sampled one.
+pub const MAX_STATES: usize = 5_000_000;
+/// Products of weights in one convolution: half a second, and only where they come down to few sums.
 const MAX_PRODUCTS: usize = 500_000_000;
 /// A row of counters is used where it is at most this many times as long as there are points to add up.
 const DENSE_SPAN: usize = 4;
@@ -95,6 +95,11 @@ impl Lattice {
         Some(self)
     }
 
+    fn span(&self) -> Option<usize> {
+        let (low, high) = (self.points.first()?.0, self.points.last()?.0);
+        usize::try_from(high.checked_sub(low)?).ok()
+    }
+
     /// Of the sum of two independent values. Nothing beyond the limits.
     pub fn plus(&self, other: &Lattice) -> Option<Lattice> {
         let (mut a, mut b) = (self.clone(), other.clone());
@@ -105,7 +110,9 @@ impl Lattice {
         if a.points.len() > b.points.len() {
             std::mem::swap(&mut a, &mut b);
         }
-        if a.points.len().checked_mul(b.points.len())? > MAX_PRODUCTS {
+        let products = a.points.len().checked_mul(b.points.len())?;
+        let sums = a.span()?.checked_add(b.span()?)?.min(products);
+        if products > MAX_PRODUCTS || sums > MAX_STATES {
             return None;
         }
         let parts: Vec<Part> = a

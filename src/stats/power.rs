@@ -89,7 +89,8 @@ pub fn paired_n_for(delta: f64, sd: f64, rho: f64, target: f64, alpha: f64) -> O
     smallest(2, target, |n| paired_power(delta, sd, rho, n, alpha))
 }
 
-fn smallest(least: u64, target: f64, power: impl Fn(u64) -> f64) -> Option<u64> {
+/// The smallest n from `least` on whose power reaches the target; power must grow with n.
+pub fn smallest(least: u64, target: f64, power: impl Fn(u64) -> f64) -> Option<u64> {
     let enough = |n: u64| power(n) >= target;
     let mut high = least;
     while !enough(high) {

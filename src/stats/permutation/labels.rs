@@ -1,7 +1,7 @@
 //! Labels of treatment and control permuted: in one scenario, or within each of several.
 
 use crate::stats::lattice::{
-    Lattice, MAX_STATES, Part, Point, Tails, binomial_weights, gcd, merge, tails_of_two,
+    Lattice, Part, Point, Tails, binomial_weights, gcd, merge, tails_of_two,
 };
 use crate::stats::permutation::arrangements::Arrangements;
 use crate::stats::permutation::{
@@ -9,8 +9,10 @@ use crate::stats::permutation::{
 };
 use crate::stats::sample::Sample;
 
-/// Products of weights in one step of an enumeration: a second at most.
-const MAX_PRODUCTS: usize = 500_000_000;
+/// Different sums of a part of the levels: a second at most to get there.
+const MAX_STATES: usize = 1_000_000;
+/// Products of weights on the way to them.
+const MAX_PRODUCTS: usize = 100_000_000;
 
 /// One scenario. `weight` is its share in the estimate, over the sum of all.
 #[derive(Clone, Copy, Debug)]
