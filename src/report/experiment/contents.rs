@@ -281,7 +281,7 @@ fn hypotheses(analysis: &Analysis) -> Block {
 
 fn arms(analysis: &Analysis) -> Block {
     let note = &analysis.registration;
-    let mut table = Table::new("Arms", &["<arm", "role", "agent", "retrieval", "cluster"]);
+    let mut table = Table::new("Arms", &["<arm", "<role", "agent", "retrieval", "<cluster"]);
     for one in &note.arms {
         let role = if one.id == note.control {
             "control"
@@ -325,11 +325,13 @@ fn decision(analysis: &Analysis) -> Section {
             decision.no_decision
         ),
     };
-    let mut blocks = vec![
-        Block::Paragraph(rule),
-        Block::Paragraph(decision.because.clone()),
-        Block::Table(matrix(decision)),
-    ];
+    // The rule is the reason where a row was landed in.
+    let said = rule.contains(&decision.because);
+    let mut blocks = vec![Block::Paragraph(rule)];
+    if !said {
+        blocks.push(Block::Paragraph(decision.because.clone()));
+    }
+    blocks.push(Block::Table(matrix(decision)));
     if !decision.operating.is_empty() {
         blocks.push(Block::Paragraph(
             "How often each row is landed in when the true difference is known, at the planned size. A row that is \

@@ -7,10 +7,12 @@ use crate::report::experiment::plot::{
 use crate::report::experiment::words;
 use crate::report::markup::{Node, coordinate, el};
 
-const LEFT: f64 = 205.0;
+const LEFT: f64 = 246.0;
 const RIGHT: f64 = 655.0;
 const TOP: f64 = 34.0;
 const ROW: f64 = 46.0;
+/// How much of the width small letters leave when they are bold.
+const SMALL_BOLD: f64 = 0.95;
 
 pub(super) fn draw(analysis: &Analysis, comparison: &Comparison) -> Option<Drawing> {
     if comparison.scenarios.is_empty() {
@@ -115,9 +117,13 @@ fn backdrop(scale: &Scale, m: f64, bottom: f64) -> Vec<Node> {
 }
 
 fn scenario(nodes: &mut Vec<Node>, scale: &Scale, one: &ScenarioResult, y: f64) {
-    let name = fitting(one.scenario.as_str(), LEFT - 12.0);
     let cell = words::scenario_cell(one);
-    named(nodes, &name, &fitting_small(&cell.text, LEFT - 12.0), y);
+    named(
+        nodes,
+        one.scenario.as_str(),
+        &fitting_small(&cell.text, LEFT - 12.0),
+        y,
+    );
     let Some(delta) = one.delta.filter(|delta| delta.is_finite()) else {
         nodes.push(label(
             "quiet",
@@ -182,7 +188,12 @@ fn average(nodes: &mut Vec<Node>, scale: &Scale, pooled: &Pooled, y: f64) {
 }
 
 fn named(nodes: &mut Vec<Node>, name: &str, verdict: &str, y: f64) {
-    nodes.push(label("head", Anchor::Start, 0.0, y - 2.0, name));
+    let width = LEFT - 12.0;
+    let (class, name) = match fitting(name, width) {
+        whole if whole == name => ("head", whole),
+        _ => ("head small", fitting_small(name, width * SMALL_BOLD)),
+    };
+    nodes.push(label(class, Anchor::Start, 0.0, y - 2.0, name));
     nodes.push(label("small quiet", Anchor::Start, 0.0, y + 13.0, verdict));
 }
 

@@ -2,7 +2,9 @@
 
 use crate::experiment::analysis::model::Decision;
 use crate::report::experiment::contents::{operating_rows, patterns, probability};
-use crate::report::experiment::plot::{Anchor, Drawing, WIDTH, fitting, label, line, rect};
+use crate::report::experiment::plot::{
+    Anchor, Drawing, WIDTH, fitting, fitting_small, label, line, rect,
+};
 use crate::report::experiment::words;
 
 const LEFT: f64 = 190.0;
@@ -21,11 +23,11 @@ pub(super) fn draw(decision: &Decision) -> Option<Drawing> {
     for (at, pattern) in patterns.iter().enumerate() {
         let x = LEFT + at as f64 * column;
         nodes.push(label(
-            "head",
+            "head small",
             Anchor::Start,
             x,
             16.0,
-            fitting(pattern, column - 8.0),
+            fitting_small(pattern, column - 8.0),
         ));
     }
     for (at, row) in rows.iter().enumerate() {
