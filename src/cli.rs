@@ -17,6 +17,7 @@ pub mod health;
 pub mod init;
 pub mod interrupt;
 pub mod output;
+mod owner;
 pub mod pitfalls;
 // Commands print what people and agents wrote by the same rules as reports.
 pub use crate::report::printable;
@@ -137,6 +138,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    if let Some(code) = owner::answered(&cli) {
+        return code;
+    }
     let context = Context {
         global: cli.global,
         output: Output::detect(),

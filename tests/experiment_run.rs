@@ -7,6 +7,8 @@
 
 #[path = "experiment_run/bench.rs"]
 mod bench;
+#[path = "experiment_run/bundle.rs"]
+mod bundle;
 #[path = "experiment_run/carried_out.rs"]
 mod carried_out;
 #[path = "experiment_run/damage.rs"]

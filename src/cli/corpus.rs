@@ -37,6 +37,16 @@ pub struct Args {
     command: CorpusCommand,
 }
 
+impl Args {
+    /// Whether the command leaves the store as it is and writes no file.
+    pub fn only_reads(&self) -> bool {
+        matches!(
+            self.command,
+            CorpusCommand::List(_) | CorpusCommand::Show(_) | CorpusCommand::Search(_)
+        )
+    }
+}
+
 #[derive(Subcommand, Debug)]
 enum CorpusCommand {
     /// List the postmortems

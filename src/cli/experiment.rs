@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub(in crate::cli) use crate::cli::experiment::report::write as write_report;
+pub(in crate::cli) use crate::cli::experiment::status::FOLDER;
 
 use crate::cli::Context;
 use crate::cli::failure::Failure;
@@ -48,6 +49,18 @@ pub enum Command {
     Report(report::Args),
     Export(transfer::ExportArgs),
     Import(transfer::ImportArgs),
+}
+
+impl Args {
+    /// Whether the command leaves the store as it is, but for a look or a broken seal. A bundle is read by whoever has its
+    /// file, and reports are written where they are asked for.
+    pub fn only_reads(&self) -> bool {
+        match &self.command {
+            Command::List(_) | Command::Show(_) | Command::Status(_) | Command::Analyze(_) => true,
+            Command::Verify(args) => !args.names_a_file(),
+            _ => false,
+        }
+    }
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {

@@ -68,8 +68,8 @@ impl Failure {
         self
     }
 
-    /// Prints `error: …` with its causes and hints on stderr; answers the exit code.
-    pub fn report(&self) -> ExitCode {
+    /// `error: …` with its causes and hints.
+    pub fn text(&self) -> String {
         use std::fmt::Write;
         let mut text = format!("error: {}", self.source);
         for cause in self.source.chain().skip(1) {
@@ -78,7 +78,16 @@ impl Failure {
         for hint in &self.hints {
             let _ = write!(text, "\n  hint: {hint}");
         }
-        anstream::eprintln!("{text}");
+        text
+    }
+
+    /// Prints the text on stderr; answers the exit code.
+    pub fn report(&self) -> ExitCode {
+        anstream::eprintln!("{}", self.text());
+        self.code()
+    }
+
+    pub fn code(&self) -> ExitCode {
         ExitCode::from(match self.kind {
             Kind::Usage | Kind::Input => USAGE,
             Kind::Cluster => INVALID_RUNS,

@@ -1,6 +1,7 @@
 //! How commands print: tables that fit a terminal, JSON that is stable, progress only where someone watches.
 
 use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,13 +16,43 @@ pub const MAX_WIDTH: u16 = 100;
 #[derive(Clone, Debug)]
 pub struct Output {
     stderr_is_terminal: bool,
+    /// Takes what would be printed, for a command that is run for another process.
+    caught: Option<Caught>,
+}
+
+/// What a command printed, on standard output and on standard error.
+#[derive(Clone, Debug, Default)]
+pub struct Caught(Arc<Mutex<(String, String)>>);
+
+impl Caught {
+    fn with(&self, edit: impl FnOnce(&mut (String, String))) {
+        edit(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Both texts; nothing is left of them.
+    pub fn take(&self) -> (String, String) {
+        let mut taken = Default::default();
+        self.with(|texts| taken = std::mem::take(texts));
+        taken
+    }
 }
 
 impl Output {
     pub fn detect() -> Output {
         Output {
             stderr_is_terminal: std::io::stderr().is_terminal(),
+            caught: None,
         }
+    }
+
+    /// Prints nothing and keeps it instead.
+    pub fn catching() -> (Output, Caught) {
+        let caught = Caught::default();
+        let output = Output {
+            stderr_is_terminal: false,
+            caught: Some(caught.clone()),
+        };
+        (output, caught)
     }
 
     /// A table without frames, wrapped to [`MAX_WIDTH`]. The columns named by `whole` are never wrapped: an id that is
@@ -56,6 +87,13 @@ impl Output {
     /// Prints text on stdout without the blanks that pad tables on the right; a closed pipe ends quietly.
     pub fn print(&self, text: &str) -> Result<(), Failure> {
         let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
+        if let Some(caught) = &self.caught {
+            caught.with(|(stdout, _)| {
+                stdout.push_str(&lines.join("\n"));
+                stdout.push('\n');
+            });
+            return Ok(());
+        }
         let mut out = anstream::stdout().lock();
         match writeln!(out, "{}", lines.join("\n")).and_then(|()| out.flush()) {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
@@ -81,7 +119,13 @@ impl Output {
 
     /// A note for the person, on stderr.
     pub fn note(&self, text: &str) {
-        anstream::eprintln!("{text}");
+        match &self.caught {
+            Some(caught) => caught.with(|(_, stderr)| {
+                stderr.push_str(text);
+                stderr.push('\n');
+            }),
+            None => anstream::eprintln!("{text}"),
+        }
     }
 
     /// A bar on stderr with rate and ETA; draws nothing when stderr is not a terminal.

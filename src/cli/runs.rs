@@ -70,6 +70,13 @@ pub enum Command {
     Restore(restore::Args),
 }
 
+impl Args {
+    /// Whether the command leaves the store as it is, but for a broken seal.
+    pub fn only_reads(&self) -> bool {
+        !matches!(self.command, Command::Restore(_))
+    }
+}
+
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     // It writes, so it opens the store for itself.
     if let Command::Restore(args) = &args.command {

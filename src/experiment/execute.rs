@@ -178,7 +178,9 @@ impl Execution {
     pub fn start(&self) -> Result<(), ExecuteError> {
         let breakage_version = env!("CARGO_PKG_VERSION").to_owned();
         let event = Event::Started { breakage_version };
-        Ok(self.ledger().append((self.now)(), event)?)
+        let mut ledger = self.ledger();
+        ledger.refresh()?;
+        Ok(ledger.append((self.now)(), event)?)
     }
 
     /// The ledger as it stands.
@@ -222,6 +224,7 @@ impl Execution {
     /// Ends the ledger once every planned run has ended. Answers whether it has.
     pub fn finish(&self) -> Result<bool, ExecuteError> {
         let mut ledger = self.ledger();
+        ledger.refresh()?;
         let finished = |entry: &Entry| matches!(entry.event, Event::Finished { .. });
         if ledger.entries().iter().any(finished) {
             return Ok(true);
@@ -370,13 +373,22 @@ impl Execution {
         let mut run = ran.entry(Some(actual), true).ok_or_else(place)?;
         let after = self.after(ledger.entries(), &run);
         run.is_final = matches!(after, After::Ended);
-        let mut batch = Batch::default();
-        let event = Event::Ran(Box::new(run.clone()));
-        let entry = ledger
-            .prepare(&mut batch, (self.now)(), event)
-            .map_err(LedgerError::Canonical)?;
-        attempted.keep(setting, order, batch)?;
-        ledger.kept(entry);
+        loop {
+            let mut batch = Batch::default();
+            let event = Event::Ran(Box::new(run.clone()));
+            let entry = ledger
+                .prepare(&mut batch, (self.now)(), event)
+                .map_err(LedgerError::Canonical)?;
+            match attempted.keep(setting, order, batch) {
+                Ok(()) => {
+                    ledger.kept(entry);
+                    break;
+                }
+                // Somebody looked meanwhile, and the ledger tells of it; nothing of the batch was written.
+                Err(StoreError::NotNext { .. }) => ledger.refresh()?,
+                Err(error) => return Err(error.into()),
+            }
+        }
         let block_complete = run.is_final && self.is_complete(ledger.entries(), run.block);
         let block_complete = block_complete.then_some(run.block);
         Ok((

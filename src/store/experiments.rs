@@ -25,12 +25,21 @@ impl Store {
 
     /// Every entry of a registration's ledger with its place, in order.
     pub fn ledger(&self, registration: &str) -> Result<Vec<(u64, String)>, StoreError> {
+        self.ledger_from(registration, 0)
+    }
+
+    /// The entries from a place on.
+    pub fn ledger_from(
+        &self,
+        registration: &str,
+        first: u64,
+    ) -> Result<Vec<(u64, String)>, StoreError> {
         let txn = self.begin_read()?;
         let table = txn
             .open_table(LEDGER)
             .map_err(|e| read_failed("ledger", e))?;
         let rows = table
-            .range((registration, 0)..=(registration, u64::MAX))
+            .range((registration, first)..=(registration, u64::MAX))
             .map_err(|e| read_failed("ledger", e))?;
         rows.map(|row| {
             let (key, text) = row.map_err(|e| read_failed("ledger", e))?;

@@ -156,3 +156,83 @@ fn sealed_runs_show_no_scores_and_an_ended_experiment_shows_them() {
     ));
     assert_eq!(status["progress"]["unsealed"], 1);
 }
+
+/// Waits until a running experiment has kept some runs.
+fn under_way(workspace: &Path, hash: &str) -> Value {
+    for _ in 0..300 {
+        let output = breakage(workspace, &["experiment", "status", hash, "--json"]);
+        if output.status.success() {
+            let status = json(&output);
+            if status["progress"]["ended"].as_u64() > Some(1) {
+                return status;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("nothing was kept in half a minute");
+}
+
+#[test]
+fn a_running_experiment_answers_those_who_read_and_refuses_those_who_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let hash = workspace(folder.path(), |mut plan| {
+        plan.blocks = 100;
+        plan
+    });
+    let mut child = started(
+        folder.path(),
+        &["experiment", "run", hash.as_str(), "--jobs", "1"],
+    );
+    let status = under_way(folder.path(), hash.as_str());
+    assert_eq!(status["progress"]["planned"], 400);
+    let file = folder
+        .path()
+        .join("experiments")
+        .join(&hash.as_str()[..8])
+        .join("status.json");
+    let written: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(written["pid"], child.id());
+    assert!(written.to_string().find("score").is_none(), "{written:#}");
+    let rows = json(&breakage(folder.path(), &["runs", "list", "--json"]));
+    assert!(rows[0]["total"].is_null());
+    let corpus = breakage(folder.path(), &["corpus", "list"]);
+    assert!(
+        corpus.status.success() && told(&corpus).contains("seed-"),
+        "{}",
+        told(&corpus)
+    );
+    let missing = breakage(folder.path(), &["corpus", "show", "nothing-of-this-name"]);
+    assert_eq!(missing.status.code(), Some(1));
+    // A second run, and anything else that writes, is told who has the store.
+    for args in [
+        &["experiment", "run", hash.as_str()][..],
+        &["corpus", "seed"],
+        &["run", "replicas-zero-advocate"],
+    ] {
+        let output = breakage(folder.path(), args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let words = told(&output);
+        assert!(
+            words.contains("open in another breakage process"),
+            "{words}"
+        );
+        #[cfg(target_os = "linux")]
+        assert!(
+            words.contains(&format!("process {}", child.id())),
+            "{words}"
+        );
+    }
+    // Ctrl-C: stops after undoing, and goes on later.
+    let pid = child.id().to_string();
+    let killed = std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status();
+    assert!(killed.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let found = json(&breakage(
+        folder.path(),
+        &["experiment", "verify", hash.as_str(), "--json"],
+    ));
+    assert_eq!(found["intact"], true, "{found:#}");
+    assert_eq!(found["progress"]["finished"], false);
+}

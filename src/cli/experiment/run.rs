@@ -15,7 +15,7 @@ use crate::cli::experiment::{find, now_text};
 use crate::cli::failure::{Failure, INTERRUPTED, INVALID_RUNS};
 use crate::cli::run::lasting;
 use crate::cli::scenario::open_library;
-use crate::cli::{Context, interrupt, recovery};
+use crate::cli::{Context, interrupt, owner, recovery};
 use crate::clock;
 use crate::cluster::fixture::Fixtures;
 use crate::cluster::kubeconfig::Chosen;
@@ -71,6 +71,15 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         None => interrupt::listen(stop),
     }
     recovered(context, &store, &contexts)?;
+    let _answers = match owner::serve(workspace.folder(), &store) {
+        Ok(owner) => Some(owner),
+        Err(error) => {
+            context.output.note(&format!(
+                "other commands of this workspace have to wait for this one, for its socket cannot be made: {error}"
+            ));
+            None
+        }
+    };
     let materials = Materials {
         store,
         library: &library,

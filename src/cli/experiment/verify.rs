@@ -33,11 +33,17 @@ pub struct Args {
     pub json: bool,
 }
 
+impl Args {
+    /// Whether a bundle is meant.
+    pub(super) fn names_a_file(&self) -> bool {
+        self.experiment.ends_with(BUNDLE) || Path::new(&self.experiment).is_file()
+    }
+}
+
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let library = open_library(context)?;
-    let file = Path::new(&args.experiment);
-    let found = if args.experiment.ends_with(BUNDLE) || file.is_file() {
-        let bundle = transfer::read(file)?;
+    let found = if args.names_a_file() {
+        let bundle = transfer::read(Path::new(&args.experiment))?;
         bundle
             .verify(library.vocabulary())
             .map_err(Failure::input)?

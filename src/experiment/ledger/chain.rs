@@ -137,6 +137,22 @@ impl Ledger {
         &self.entries
     }
 
+    /// Reads what another thread has added meanwhile, such as a look.
+    pub fn refresh(&mut self) -> Result<(), LedgerError> {
+        let rows = self
+            .store
+            .ledger_from(self.registration.as_str(), self.entries.len() as u64)?;
+        for (seq, text) in rows {
+            let entry = serde_json::from_str(&text).map_err(|source| LedgerError::Unreadable {
+                registration: self.registration.clone(),
+                seq,
+                source,
+            })?;
+            self.entries.push(entry);
+        }
+        Ok(())
+    }
+
     /// Adds an event in a commit of its own.
     pub fn append(&mut self, at: String, event: Event) -> Result<(), LedgerError> {
         let mut batch = Batch::default();
