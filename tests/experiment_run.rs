@@ -13,5 +13,7 @@ mod bundle;
 mod carried_out;
 #[path = "experiment_run/damage.rs"]
 mod damage;
+#[path = "experiment_run/lasting.rs"]
+mod lasting;
 #[path = "experiment_run/typed.rs"]
 mod typed;

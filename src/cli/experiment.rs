@@ -2,6 +2,7 @@
 
 mod amend;
 mod analyze;
+mod finish;
 mod init;
 mod lock;
 mod plan_file;
@@ -41,6 +42,7 @@ pub enum Command {
     Lock(lock::Args),
     Amend(amend::Args),
     Run(run::Args),
+    Finish(finish::Args),
     List(show::ListArgs),
     Show(view::Args),
     Status(status::Args),
@@ -70,6 +72,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         Command::Lock(args) => lock::run(context, args),
         Command::Amend(args) => amend::run(context, args),
         Command::Run(args) => run::run(context, args),
+        Command::Finish(args) => finish::run(context, args),
         Command::List(args) => show::list(context, args),
         Command::Show(args) => view::run(context, args),
         Command::Status(args) => status::run(context, args),

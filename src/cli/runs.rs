@@ -151,28 +151,45 @@ fn list(
             .output
             .print("No runs yet. Start with: breakage run secret-missing-key-advocate");
     }
+    table(context, &rows, is_sealed)
+}
+
+/// A scored run and one that ran out of time are told apart by what the agent did, which a seal covers too.
+const SEALED: &str = "sealed";
+
+fn table(
+    context: &Context,
+    rows: &[(Record, Option<Score>)],
+    is_sealed: impl Fn(&Record) -> bool,
+) -> Result<(), Failure> {
     let mut table = Output::table_keeping(
         &["run", "agent", "state", "rubric", "total", "qualified"],
         &[0, 2],
     );
     let mut unscorable = 0;
-    for (record, score) in &rows {
+    for (record, score) in rows {
         let (state, code, _) = state_of(&record.state);
+        let counts = matches!(record.state, RunState::Scored | RunState::Timeout);
+        let hidden = counts && is_sealed(record);
         table.add_row([
             record.run_id.to_string(),
             record.agent.label(),
             // A framework error's code says more than the word, and no state has the name of a code.
-            code.unwrap_or(state).to_owned(),
+            (if hidden {
+                SEALED
+            } else {
+                code.unwrap_or(state)
+            })
+            .to_owned(),
             record.rubric.to_string(),
             match score {
                 Some(score) => score.total.to_string(),
-                None if is_sealed(record) => "sealed".to_owned(),
+                None if hidden => SEALED.to_owned(),
                 None => "-".to_owned(),
             },
             (if record.qualified { "yes" } else { "no" }).to_owned(),
         ]);
-        let counts = matches!(record.state, RunState::Scored | RunState::Timeout);
-        unscorable += usize::from(counts && score.is_none() && !is_sealed(record));
+        unscorable += usize::from(counts && score.is_none() && !hidden);
     }
     context.output.print(&table.to_string())?;
     if unscorable > 0 {
@@ -185,7 +202,10 @@ fn list(
 }
 
 fn row(record: &Record, score: &Option<Score>, sealed: bool) -> serde_json::Value {
-    let (state, code, _) = state_of(&record.state);
+    let (mut state, code, _) = state_of(&record.state);
+    if sealed && matches!(record.state, RunState::Scored | RunState::Timeout) {
+        state = SEALED;
+    }
     json!({
         "run_id": record.run_id,
         "scenario_id": record.scenario_id,

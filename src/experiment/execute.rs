@@ -191,6 +191,10 @@ impl Execution {
     /// Planned runs that have not come to their end, in order, by where they take place. A growing corpus is another in
     /// every block, so that no segment reaches beyond one.
     pub fn segments(&self) -> Vec<Segment> {
+        let over = |entry: &Entry| matches!(entry.event, Event::Finished { .. });
+        if self.ledger().entries().iter().any(over) {
+            return Vec::new();
+        }
         let ended: std::collections::BTreeSet<u64> = runs(self.ledger().entries())
             .filter(|run| run.is_final)
             .map(|run| run.planned)

@@ -46,18 +46,7 @@ impl Run<'_> {
         let budget_end = Instant::now() + budget;
         let recorder = Recorder::new(self.started);
         let notes = Notebook::default();
-        let past = ServedPast::new(
-            self.setting.snapshot.clone(),
-            self.setting.embedder.clone(),
-            self.setting.policy.clone(),
-            self.started,
-        );
-        let stand_in = self
-            .order
-            .part
-            .as_ref()
-            .and_then(|part| part.stand_in(&scenario));
-        let past = Rc::new(past.standing_in(stand_in));
+        let past = Rc::new(self.past());
         let desk = self.desk(&recorder, &notes, past.clone());
         let detector = &scenario.detector;
         let watch = Watch::new(&detector.fixed_when, &detector.regressed_when);
@@ -116,6 +105,18 @@ impl Run<'_> {
     /// Whether the run has no account of the agent's to score.
     fn unaccounted(&self) -> bool {
         self.record.state == RunState::Timeout
+    }
+
+    /// What the agent may ask about past incidents.
+    fn past(&self) -> ServedPast {
+        let past = ServedPast::new(
+            self.setting.snapshot.clone(),
+            self.setting.embedder.clone(),
+            self.setting.policy.clone(),
+            self.started,
+        );
+        let part = self.order.part.as_ref();
+        past.standing_in(part.and_then(|part| part.stand_in(&self.order.scenario)))
     }
 
     /// A control arm's run that was served anything is no run of that arm, whatever it then did.

@@ -230,14 +230,18 @@ fn another_format_is_named() {
         .unwrap();
     txn.commit().unwrap();
     drop(store);
-    assert!(refusal(&path).contains("has format 99, this breakage knows 3"));
+    assert!(refusal(&path).contains("has format 99, this breakage knows 4"));
 }
 
 #[test]
 fn a_file_of_an_older_format_is_taken_over_with_what_it_holds() {
     let second = tables::SECOND_TEXT_TABLES;
-    let third = tables::THIRD_TEXT_TABLES;
-    for (format, lacking) in [("1", [second, third].concat()), ("2", third.to_vec())] {
+    let (third, fourth) = (tables::THIRD_TEXT_TABLES, tables::FOURTH_TEXT_TABLES);
+    for (format, lacking) in [
+        ("1", [second, third, fourth].concat()),
+        ("2", [third, fourth].concat()),
+        ("3", fourth.to_vec()),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(STORE_FILE);
         let store = Store::open_or_create(&path).unwrap();
@@ -250,6 +254,7 @@ fn a_file_of_an_older_format_is_taken_over_with_what_it_holds() {
         for table in lacking {
             assert!(txn.delete_table(table).unwrap());
         }
+        assert!(txn.delete_table(tables::LEDGER).unwrap());
         txn.commit().unwrap();
         drop(store);
         let store = Store::open(&path).unwrap();
@@ -258,13 +263,42 @@ fn a_file_of_an_older_format_is_taken_over_with_what_it_holds() {
         assert!(store.clusters::<Value>().unwrap().is_empty());
         store.put_planned("p", &1).unwrap();
         store.put_cluster("uid", &2).unwrap();
+        assert!(store.registrations().unwrap().is_empty());
+        assert!(store.ledger("h").unwrap().is_empty());
+        let mut batch = Batch::default();
+        batch.registration("h", "{}".to_owned());
+        batch.ledger("h", 0, "first".to_owned());
+        store.write(&batch).unwrap();
         drop(store);
         let again = Store::open(&path).unwrap();
         assert_eq!(again.planned::<u8>().unwrap(), [("p".to_owned(), 1)]);
         assert_eq!(again.cluster::<u8>("uid").unwrap(), Some(2));
+        assert_eq!(again.ledger("h").unwrap(), [(0, "first".to_owned())]);
         assert!(again.forget_cluster("uid").unwrap());
         assert_eq!(again.cluster::<u8>("uid").unwrap(), None);
     }
+}
+
+#[test]
+fn a_ledger_only_grows_by_its_next_entry_and_nothing_else_of_the_commit_is_kept() {
+    let store = Store::in_memory().unwrap();
+    let append = |registration: &str, seq| {
+        let mut batch = Batch::default();
+        batch.record(&record(&format!("r{seq}"), "t")).unwrap();
+        batch.ledger(registration, seq, format!("entry {seq}"));
+        store.write(&batch)
+    };
+    append("h", 0).unwrap();
+    append("h", 1).unwrap();
+    append("other", 0).unwrap();
+    for (seq, next) in [(0, 2), (1, 2), (3, 2)] {
+        let error = append("h", seq).unwrap_err().to_string();
+        assert!(error.contains(&format!("the next is {next}")), "{error}");
+    }
+    assert_eq!(store.records().unwrap().len(), 2);
+    assert_eq!(store.ledger("h").unwrap().len(), 2);
+    assert_eq!(store.ledger_from("h", 1).unwrap()[0].0, 1);
+    assert_eq!(store.ledger("other").unwrap().len(), 1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `breakage experiment run`: carries out a locked experiment, from wherever it stands.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -48,6 +48,9 @@ pub struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u16).range(1..=MAX_JOBS))]
     pub jobs: Option<u16>,
+    /// The kubeconfig that has the arms' contexts [default: as kubectl, $KUBECONFIG or ~/.kube/config]
+    #[arg(long, value_name = "FILE", env = "BREAKAGE_KUBECONFIG")]
+    pub kubeconfig: Option<PathBuf>,
     /// Use the clusters of the arms' contexts without being asked about them
     #[arg(long)]
     pub yes: bool,
@@ -63,7 +66,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let store = Arc::new(store);
     let locked = find(&store, &args.experiment)?;
     let library = open_library(context)?;
-    let contexts = contexts(&locked)?;
+    let contexts = contexts(&locked, args.kubeconfig.as_deref())?;
     let fixtures = fixtures(context, args, &store, &contexts, workspace.folder())?;
     let (stop, interrupted) = watch::channel(false);
     match contexts.first() {
@@ -171,12 +174,15 @@ fn lasting_segment(
 }
 
 /// The contexts that the plan's arms name, each once.
-fn contexts(locked: &Locked) -> Result<Vec<Chosen>, Failure> {
+fn contexts(locked: &Locked, kubeconfig: Option<&Path>) -> Result<Vec<Chosen>, Failure> {
+    // Kept with the run, so that a later command finds it from any folder.
+    let kubeconfig = kubeconfig.map(std::path::absolute).transpose();
+    let kubeconfig = kubeconfig.map_err(Failure::input)?;
     let mut chosen: Vec<Chosen> = Vec::new();
     for arm in &locked.registration.plan.arms {
         let name = arm.context.as_deref().filter(|name| *name != "embedded");
         if let Some(name) = name.filter(|name| chosen.iter().all(|one| one.context != *name)) {
-            chosen.push(find_context(name, None)?);
+            chosen.push(find_context(name, kubeconfig.as_deref())?);
         }
     }
     Ok(chosen)

@@ -181,30 +181,10 @@ fn record(
     found: &mut Verification,
 ) {
     let name = format!("record of run {}", run.run_id);
-    let text = match (source.record)(&run.run_id) {
-        Ok(Some(text)) => text,
-        Ok(None) => {
-            found.found(&name, "it is missing");
-            return;
-        }
+    let (record, sha256) = match as_kept(source, run) {
+        Ok(kept) => kept,
         Err(why) => {
             found.found(&name, why);
-            return;
-        }
-    };
-    let sha256 = canonical::sha256_hex(&text);
-    if sha256 != run.record_sha256 {
-        let why = format!(
-            "its SHA-256 is {sha256}, the ledger has {}",
-            run.record_sha256
-        );
-        found.found(&name, why);
-        return;
-    }
-    let record: Record = match serde_json::from_str(&text) {
-        Ok(record) => record,
-        Err(error) => {
-            found.found(&name, format!("it cannot be read: {error}"));
             return;
         }
     };
@@ -245,6 +225,22 @@ fn record(
             found.rescored = found.rescored.map(|rescored| rescored + 1);
         }
         None => {}
+    }
+}
+
+/// The record that the ledger means, with its SHA-256, or what is wrong with it.
+fn as_kept(source: &Source<'_>, run: &RunEntry) -> Result<(Record, String), String> {
+    let text = (source.record)(&run.run_id)?.ok_or("it is missing")?;
+    let sha256 = canonical::sha256_hex(&text);
+    if sha256 != run.record_sha256 {
+        return Err(format!(
+            "its SHA-256 is {sha256}, the ledger has {}",
+            run.record_sha256
+        ));
+    }
+    match serde_json::from_str(&text) {
+        Ok(record) => Ok((record, sha256)),
+        Err(error) => Err(format!("it cannot be read: {error}")),
     }
 }
 
