@@ -5,6 +5,7 @@
 //! and pooled; then the row of the matrix; then everything that a sceptic would ask.
 
 mod axes;
+pub mod blind;
 mod compare;
 mod data;
 mod drift;

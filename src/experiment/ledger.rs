@@ -48,6 +48,10 @@ pub enum Event {
     Unsealed {
         command: String,
     },
+    /// The arms' names were shown, of a plan that keeps them back.
+    Unblinded {
+        command: String,
+    },
     /// From here on the runs are those of another registration.
     Amended {
         to: RegistrationHash,

@@ -142,7 +142,7 @@ fn decode(
     let count = scenarios.as_ref().map(Vec::len);
     let matrix = rows::matrix(fields, count, notes);
     let multiverse = inference::multiverse(fields, notes);
-    let blinded = fields.flag("blinded", notes);
+    let blinded = design::blinded(fields, notes);
     let deviations = said(fields, "deviations", DEVIATIONS, notes);
     let stopping = said(fields, "stopping", STOPPING, notes);
     let (planned, scenarios): (Vec<_>, Vec<_>) = scenarios?.into_iter().unzip();

@@ -190,6 +190,7 @@ fn kind(event: &Event) -> String {
         Event::Ran(run) => format!("run {} of {}", run.planned, run.cell.id()),
         Event::Looked { what, .. } => format!("a look at {what}"),
         Event::Unsealed { .. } => "a broken seal".to_owned(),
+        Event::Unblinded { .. } => "the unblinding".to_owned(),
         Event::Amended { .. } => "an amendment".to_owned(),
         Event::Deviation { .. } => "a deviation".to_owned(),
         Event::Finished { .. } => "the end".to_owned(),

@@ -45,6 +45,9 @@ pub(super) fn standing(hash: &RegistrationHash, plan: &Plan, entries: &[Entry]) 
                     ));
                 }
             }
+            Event::Unblinded { command } => {
+                looks.push(format!("arms named by `{command}` ({})", entry.at));
+            }
             Event::Locked { .. } | Event::Started { .. } | Event::Ran(_) => {}
         }
     }

@@ -390,6 +390,19 @@ fn embedder(node: &Node, notes: &mut Notes) -> Option<String> {
     }
 }
 
+/// Whether reports keep the arms' names back.
+pub(super) fn blinded(fields: &Fields<'_>, notes: &mut Notes) -> bool {
+    let blinded = fields.flag("blinded", notes);
+    if let (true, Some(node), Some(_)) = (blinded, fields.get("blinded"), fields.get("tiers")) {
+        notes.problem(
+            node.at,
+            "blinded",
+            "arms with tiers cannot be blinded: only the treatment has tiers, so that they tell which it is",
+        );
+    }
+    blinded
+}
+
 /// How many runs it comes to.
 pub(super) fn check_size(fields: &Fields<'_>, plan: &Plan, notes: &mut Notes) {
     let runs = plan.runs();
