@@ -472,3 +472,34 @@ fn an_a_a_design_without_retrieval_needs_no_exposure() {
     );
     assert!(analysis(plan, &entries).manipulation.passed);
 }
+
+#[test]
+fn a_blinded_plan_gives_no_arm_away_and_the_same_numbers_but_for_the_sign() {
+    use agent_breakage::experiment::analysis::blind::{analyze_blinded, is_blinded};
+    let cells = falsification();
+    let mut plan = planned(&cells, Primary::StratifiedPermutation);
+    plan.blinded = true;
+    let entries = entries(&plan, &cells);
+    let registration = registration(plan);
+    assert!(is_blinded(&registration, &entries));
+    let open = analyze(&hash(), &registration, &entries).unwrap();
+    let blinded = analyze_blinded(&hash(), &registration, &entries).unwrap();
+    let text = serde_json::to_string(&blinded).unwrap();
+    for word in [CONTROL, TREATMENT] {
+        // As a value; the fields of a comparison are called so whatever the arms are.
+        assert!(!text.contains(&format!(":\"{word}\"")), "{word}");
+    }
+    assert!(!text.contains("pm-1"));
+    assert_eq!(blinded.decision.row, None);
+    let pooled = |of: &Analysis| of.comparisons[0].pooled.clone().unwrap();
+    close(
+        pooled(&open).estimate.abs(),
+        pooled(&blinded).estimate.abs(),
+    );
+    close(pooled(&open).p, pooled(&blinded).p);
+    let mut events: Vec<Event> = entries.iter().map(|entry| entry.event.clone()).collect();
+    events.push(Event::Unblinded {
+        command: "experiment report".to_owned(),
+    });
+    assert!(!is_blinded(&registration, &chained(events)));
+}

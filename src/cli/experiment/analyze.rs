@@ -7,8 +7,10 @@ use crate::cli::Context;
 use crate::cli::experiment::{find, now_text, reading};
 use crate::cli::failure::Failure;
 use crate::config::Workspace;
+use crate::experiment::analysis::blind::{analyze_blinded, is_blinded};
 use crate::experiment::analysis::model::Analysis;
 use crate::experiment::analysis::{AnalysisError, analyze};
+use crate::experiment::ledger::Event;
 use crate::experiment::ledger::chain::{self, Ledger};
 use crate::experiment::locked::Locked;
 use crate::experiment::seal::{self, Seal, SealError};
@@ -32,10 +34,24 @@ pub struct Args {
     /// Read the scores before the end; the ledger says so for ever, and whatever is reported is exploratory
     #[arg(long)]
     pub unseal: bool,
+    /// Name the arms of a blinded plan; the ledger says so for ever
+    #[arg(long)]
+    pub unblind: bool,
+}
+
+/// What a reader asks for beyond what is open to everybody.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::cli) struct Asked {
+    pub unseal: bool,
+    pub unblind: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
-    let analysis = analysis(context, &args.experiment, "experiment analyze", args.unseal)?;
+    let asked = Asked {
+        unseal: args.unseal,
+        unblind: args.unblind,
+    };
+    let analysis = analysis(context, &args.experiment, "experiment analyze", asked)?;
     let text = match args.json {
         true => experiment::json(&analysis),
         false => experiment::summary(&analysis),
@@ -49,25 +65,40 @@ pub(in crate::cli) fn analysis(
     context: &Context,
     experiment: &str,
     command: &str,
-    unseal: bool,
+    asked: Asked,
 ) -> Result<Analysis, Failure> {
     let store = reading(context)?;
     let locked = find(&store, experiment)?;
     let entries = chain::read(&store, &locked.hash).map_err(Failure::input)?;
+    let blinded = is_blinded(&locked.registration, &entries);
     let store = match seal::seal(&locked.registration.plan, &entries) {
         // Nothing is written, so that a report of a finished experiment needs no right to.
-        Seal::Open => store,
-        Seal::Closed if !unseal => store,
-        Seal::Look { .. } | Seal::Closed => {
+        Seal::Open if !(asked.unblind && blinded) => store,
+        Seal::Closed if !asked.unseal => store,
+        Seal::Open | Seal::Look { .. } | Seal::Closed => {
             drop(store);
             writing(context)?
         }
     };
     let mut ledger =
         Ledger::open(store, locked.hash.clone()).map_err(|error| damaged(error.into(), &locked))?;
-    let opened = seal::open(&mut ledger, &locked, command, unseal, now_text)
+    let opened = seal::open(&mut ledger, &locked, command, asked.unseal, now_text)
         .map_err(|error| damaged(error, &locked))?;
-    analyze(&locked.hash, &locked.registration, &opened.entries).map_err(|error| {
+    let (hash, registration) = (&locked.hash, &locked.registration);
+    let found = if !blinded {
+        analyze(hash, registration, &opened.entries)
+    } else if asked.unblind {
+        let command = command.to_owned();
+        ledger
+            .append(now_text(), Event::Unblinded { command })
+            .map_err(|error| damaged(error.into(), &locked))?;
+        let mut entries = opened.entries;
+        entries.extend(ledger.entries().last().cloned());
+        analyze(hash, registration, &entries)
+    } else {
+        analyze_blinded(hash, registration, &opened.entries)
+    };
+    found.map_err(|error| {
         let hint = match error {
             AnalysisError::NoBlock => format!("breakage experiment run {}", locked.short()),
             AnalysisError::NoTreatment(_) => {

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use crate::cli::Context;
-use crate::cli::experiment::analyze::analysis;
+use crate::cli::experiment::analyze::{Asked, analysis};
+use crate::cli::experiment::reading;
 use crate::cli::failure::Failure;
 use crate::cli::printable;
 use crate::config::Workspace;
 use crate::experiment::analysis::model::Analysis;
+use crate::experiment::calibrate;
 use crate::experiment::locked::short;
 use crate::report::experiment;
 
@@ -27,7 +29,7 @@ const REPORTS: &str = "reports";
 pub struct Args {
     /// The registration's hash, a beginning of it, or the experiment's id
     pub experiment: String,
-    /// text [default], md, html, json, csv (runs) or results-csv
+    /// text, md, html, json, csv (runs) or results-csv [default: by the ending of --output, else text]
     #[arg(long, value_enum, hide_possible_values = true)]
     pub format: Option<Format>,
     /// Write to a file instead of printing
@@ -39,6 +41,9 @@ pub struct Args {
     /// Read the scores before the end; the ledger says so for ever, and the report is exploratory
     #[arg(long)]
     pub unseal: bool,
+    /// Name the arms of a blinded plan; the ledger says so for ever
+    #[arg(long)]
+    pub unblind: bool,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +71,15 @@ impl Format {
 
 pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let format = chosen(args)?;
-    let analysis = analysis(context, &args.experiment, "experiment report", args.unseal)?;
+    let asked = Asked {
+        unseal: args.unseal,
+        unblind: args.unblind,
+    };
+    let mut analysis = analysis(context, &args.experiment, "experiment report", asked)?;
+    // What this build was last seen to do; no part of the ledger, and so none of `analyze`.
+    if let Ok(store) = reading(context) {
+        analysis.calibration = calibrate::kept(&store).map_err(Failure::input)?;
+    }
     let text = format.write(&analysis);
     let file = match (&args.output, format) {
         (Some(file), _) => file.clone(),
@@ -90,10 +103,24 @@ fn chosen(args: &Args) -> Result<Format, Failure> {
     match args.format {
         Some(Format::Html) => Ok(Format::Html),
         None if args.open => Ok(Format::Html),
-        None => Ok(Format::Text),
+        None => Ok(by_ending(args.output.as_deref())),
         Some(_) if args.open => Err(Failure::usage(anyhow::anyhow!("--open shows HTML only"))
             .hint("leave --format out, or say --format html")),
         Some(other) => Ok(other),
+    }
+}
+
+/// What a file's name asks for; text where it does not say.
+fn by_ending(file: Option<&Path>) -> Format {
+    let ending = file
+        .and_then(Path::extension)
+        .and_then(|ending| ending.to_str());
+    match ending.map(str::to_ascii_lowercase).as_deref() {
+        Some("html" | "htm") => Format::Html,
+        Some("md") => Format::Md,
+        Some("json") => Format::Json,
+        Some("csv") => Format::Csv,
+        _ => Format::Text,
     }
 }
 
