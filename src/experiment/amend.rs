@@ -10,6 +10,7 @@ use crate::experiment::lock::{
 };
 use crate::experiment::locked::Locked;
 use crate::experiment::registration::Registration;
+use crate::ids::RegistrationHash;
 use crate::store::{Batch, Store};
 
 /// What an amendment did.
@@ -62,29 +63,17 @@ pub fn amend(
         .filter(|entry| matches!(&entry.event, Event::Ran(run) if run.is_final))
         .count() as u64;
     let hash = new.hash()?;
-    for entry in &entries {
-        match &entry.event {
-            // Interrupted after the commit and given again: it is done.
-            Event::Amended { to, .. } if *to == hash => {
-                let locked = Outcome {
-                    hash,
-                    is_new: false,
-                };
-                return Ok(Amended {
-                    locked,
-                    differences,
-                    runs_before,
-                });
-            }
-            Event::Amended { to, .. } => {
-                return Err(LockError::AmendedAlready {
-                    hash: old.clone(),
-                    to: to.clone(),
-                });
-            }
-            Event::Finished { .. } => return Err(LockError::Finished(old.clone())),
-            _ => {}
-        }
+    if is_done(old, &entries, &hash)? {
+        // Interrupted after the commit and given again.
+        let locked = Outcome {
+            hash,
+            is_new: false,
+        };
+        return Ok(Amended {
+            locked,
+            differences,
+            runs_before,
+        });
     }
     let event = Event::Amended {
         to: hash.clone(),
@@ -100,4 +89,26 @@ pub fn amend(
         differences,
         runs_before,
     })
+}
+
+/// Whether the old ledger's last word is this very amendment already.
+fn is_done(
+    old: &RegistrationHash,
+    entries: &[Entry],
+    new: &RegistrationHash,
+) -> Result<bool, LockError> {
+    for entry in entries {
+        match &entry.event {
+            Event::Amended { to, .. } if to == new => return Ok(true),
+            Event::Amended { to, .. } => {
+                return Err(LockError::AmendedAlready {
+                    hash: old.clone(),
+                    to: to.clone(),
+                });
+            }
+            Event::Finished { .. } => return Err(LockError::Finished(old.clone())),
+            _ => {}
+        }
+    }
+    Ok(false)
 }
