@@ -79,7 +79,7 @@ fn a_file_that_is_no_bundle_or_is_cut_short_is_told_in_a_line() {
 }
 
 #[test]
-fn a_bundle_holds_no_value_of_a_secret() {
+fn a_bundle_holds_no_value_of_a_secret_but_what_the_scenario_s_own_text_names() {
     let (_, bundle) = exported();
     // The fixtures' passwords stand in their manifests, which no record repeats.
     let fixtures = agent_breakage::cluster::fixture::Fixtures::compiled_in();
@@ -97,7 +97,10 @@ fn a_bundle_holds_no_value_of_a_secret() {
                 }
                 looked_for += 1;
                 for record in &bundle.records {
-                    assert!(!record.contains(value), "{value}");
+                    let mut record: serde_json::Value = serde_json::from_str(record).unwrap();
+                    // The file as its author wrote it, with the repair.
+                    record["scenario_text"] = serde_json::Value::Null;
+                    assert!(!record.to_string().contains(value), "{value}");
                 }
             }
         }
