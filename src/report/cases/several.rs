@@ -70,6 +70,9 @@ fn weighted(strata: &[Pair], weights: &[f64]) -> Result<Value, CaseError> {
     .value())
 }
 
+/// Scores of treatment and control.
+type Lists = (Vec<f64>, Vec<f64>);
+
 /// Scores by scenario, labels permuted within each, all scenarios with the same weight unless `weights` says otherwise.
 pub(super) fn permutation(request: &Request) -> Result<Answer, CaseError> {
     let strata = request.inputs.list("strata")?;
@@ -77,7 +80,7 @@ pub(super) fn permutation(request: &Request) -> Result<Answer, CaseError> {
         return Err(wrong("strata", "a list with at least one scenario"));
     }
     let weights = weights(&request.inputs, strata.len())?;
-    let mut lists = Vec::new();
+    let mut lists: Vec<Lists> = Vec::new();
     for (at, stratum) in strata.iter().enumerate() {
         let scores = |name: &str| {
             let field = format!("strata[{at}].{name}");
@@ -89,9 +92,8 @@ pub(super) fn permutation(request: &Request) -> Result<Answer, CaseError> {
         lists.push((scores("x")?, scores("y")?));
     }
     // One unit for all scenarios: their differences are added up.
-    let flat = |pick: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| {
-        lists.iter().flat_map(pick).copied().collect::<Vec<f64>>()
-    };
+    let flat =
+        |pick: fn(&Lists) -> &Vec<f64>| lists.iter().flat_map(pick).copied().collect::<Vec<f64>>();
     for (at, (x, y)) in lists.iter().enumerate() {
         if x.is_empty() || y.is_empty() {
             return Err(wrong(

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::report::published::{Cell, Checks, Published, check_difference};
+use crate::report::published::check::{Checks, check_difference};
+use crate::report::published::{Cell, Published};
 use crate::stats::distribution::normal_sf;
 use crate::stats::exclusion::fisher_two_sided;
 use crate::stats::one_way::one_way;

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use crate::report::published::Published;
+use crate::report::published::check::{Checks, check_summaries};
 use crate::report::published::density::p_of_z;
-use crate::report::published::{Checks, Published, check_summaries};
 use crate::stats::distribution::{normal_quantile, t_critical};
 use crate::stats::permutation::two_sample;
 use crate::stats::power::{

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::report::published::{Cell, Checks, Published};
+use crate::report::published::check::Checks;
+use crate::report::published::{Cell, Published};
 use crate::stats::sample::{Sample, Summary};
 use crate::stats::welch::welch;
 
