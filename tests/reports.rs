@@ -2,6 +2,7 @@
 
 mod reports {
     pub mod analyses;
+    mod parts;
 }
 
 use agent_breakage::experiment::analysis::model::Analysis;

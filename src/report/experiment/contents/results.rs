@@ -280,6 +280,24 @@ fn pooled(analysis: &Analysis) -> Section {
 }
 
 fn pooled_blocks(pooled: &Pooled) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if pooled.unlike_effects {
+        blocks.push(Block::Paragraph(
+            "Average of unlike effects: the scenarios differ by more than chance explains. Read the scenarios, not \
+             this number."
+                .to_owned(),
+        ));
+    }
+    blocks.push(Block::Facts(
+        pooled_facts(pooled)
+            .into_iter()
+            .map(|(label, value)| (label.to_owned(), value))
+            .collect(),
+    ));
+    blocks
+}
+
+fn pooled_facts(pooled: &Pooled) -> Vec<(&'static str, String)> {
     let weights: Vec<String> = pooled
         .weights
         .iter()
@@ -339,21 +357,7 @@ fn pooled_blocks(pooled: &Pooled) -> Vec<Block> {
         ));
     }
     facts.push(("Verdict", verdict.text));
-    let mut blocks = Vec::new();
-    if pooled.unlike_effects {
-        blocks.push(Block::Paragraph(
-            "Average of unlike effects: the scenarios differ by more than chance explains. Read the scenarios, not \
-             this number."
-                .to_owned(),
-        ));
-    }
-    blocks.push(Block::Facts(
-        facts
-            .into_iter()
-            .map(|(label, value)| (label.to_owned(), value))
-            .collect(),
-    ));
-    blocks
+    facts
 }
 
 fn tiers(contrast: &TierContrast) -> Section {
@@ -401,6 +405,22 @@ fn tiers(contrast: &TierContrast) -> Section {
 }
 
 fn axes(analysis: &Analysis) -> Section {
+    Section {
+        id: "axes".to_owned(),
+        title: "Axes and rates".to_owned(),
+        blocks: vec![
+            Block::Paragraph(
+                "An axis that is constant over both arms is DEAD: it cannot show a difference, whatever the \
+                 treatment does."
+                    .to_owned(),
+            ),
+            Block::Table(axis_table(analysis)),
+            Block::Table(rate_table(analysis)),
+        ],
+    }
+}
+
+fn axis_table(analysis: &Analysis) -> Table {
     let mut axes = Table::new(
         "Axes of the score, primary comparison",
         &[
@@ -435,6 +455,10 @@ fn axes(analysis: &Analysis) -> Section {
             },
         ]);
     }
+    axes
+}
+
+fn rate_table(analysis: &Analysis) -> Table {
     let mut rates = Table::new(
         "Rates",
         &[
@@ -457,17 +481,5 @@ fn axes(analysis: &Analysis) -> Section {
             words::maybe_interval(row.difference.map(|(_, ci)| ci)).into(),
         ]);
     }
-    Section {
-        id: "axes".to_owned(),
-        title: "Axes and rates".to_owned(),
-        blocks: vec![
-            Block::Paragraph(
-                "An axis that is constant over both arms is DEAD: it cannot show a difference, whatever the \
-                 treatment does."
-                    .to_owned(),
-            ),
-            Block::Table(axes),
-            Block::Table(rates),
-        ],
-    }
+    rates
 }
