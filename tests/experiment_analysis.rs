@@ -181,9 +181,9 @@ fn a_strong_effect_is_a_benefit_and_lands_in_its_row() {
 #[test]
 fn a_scenario_is_not_claimed_where_the_pooled_test_came_first_and_found_nothing() {
     let (high, low) = (vec![910_000; 20], vec![700_000; 20]);
-    let mut up = high.clone();
+    let mut up = high;
     up[0] = 700_000;
-    let mut down = low.clone();
+    let mut down = low;
     down[0] = 910_000;
     let cells: Vec<Cell> = vec![("a", up.clone(), down.clone()), ("b", down, up)];
     let plan = planned(&cells, Primary::StratifiedPermutation);

@@ -337,7 +337,7 @@ fn equal_questions_with_different_answers_are_found() {
         .collect();
     assert_eq!(runs, ["a", "b"]);
     // Another size of the corpus is another question.
-    let mut grown = records.clone();
+    let mut grown = records;
     grown[1].retrieval.corpus_size = 12;
     assert_eq!(health(&grown, &mut { now }).determinism.different_count, 0);
 }

@@ -52,10 +52,13 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Today's corpus under one embedder; nothing where this build does not have the embedder.
+type Corpus = Option<(Arc<dyn Embedder>, Snapshot)>;
+
 /// Today's corpus under each embedder that records name.
 struct Scan {
     reader: Reader,
-    corpora: BTreeMap<String, Option<(Arc<dyn Embedder>, Snapshot)>>,
+    corpora: BTreeMap<String, Corpus>,
 }
 
 impl Scan {

@@ -57,15 +57,44 @@ pub enum SealError {
     Ledger(#[from] LedgerError),
 }
 
-/// What may be read without breaking the seal.
-pub fn seal(plan: &Plan, entries: &[Entry]) -> Seal {
+/// What may be read without breaking the seal. An amended registration is open once the one that took over is finished:
+/// until then its scores would be a look at the same question.
+pub fn seal(store: &Store, plan: &Plan, entries: &[Entry]) -> Result<Seal, LedgerError> {
     let progress = Progress::of(plan, entries);
     if progress.finished {
-        return Seal::Open;
+        return Ok(Seal::Open);
+    }
+    if let Some(successor) = &progress.amended_to {
+        return Ok(match is_finished(store, successor)? {
+            true => Seal::Open,
+            false => Seal::Closed,
+        });
     }
     let complete = progress.blocks_complete;
     let due = plan.looks.iter().filter(|after| **after <= complete).max();
-    due.map_or(Seal::Closed, |blocks| Seal::Look { blocks: *blocks })
+    Ok(due.map_or(Seal::Closed, |blocks| Seal::Look { blocks: *blocks }))
+}
+
+/// Whether a registration, or the last of those that amended it, is at its end.
+fn is_finished(store: &Store, hash: &str) -> Result<bool, LedgerError> {
+    let mut hash = hash.to_owned();
+    // Every amendment is a registration of its own; more of them than there are registrations would be a ring.
+    for _ in 0..=store.registrations()?.len() {
+        let entries = chain::read(store, &RegistrationHash::new(hash.as_str()))?;
+        let mut next = None;
+        for entry in &entries {
+            match &entry.event {
+                Event::Finished { .. } => return Ok(true),
+                Event::Amended { to, .. } => next = Some(to.to_string()),
+                _ => {}
+            }
+        }
+        match next {
+            Some(to) => hash = to,
+            None => return Ok(false),
+        }
+    }
+    Ok(false)
 }
 
 /// Opens an experiment's scores for a command. A look and a broken seal are in the ledger before anything is answered.
@@ -80,7 +109,7 @@ pub fn open(
     now: impl Fn() -> String,
 ) -> Result<Opened, SealError> {
     let plan = &locked.registration.plan;
-    match seal(plan, ledger.entries()) {
+    match seal(ledger.store(), plan, ledger.entries())? {
         Seal::Open => Ok(Opened {
             entries: ledger.entries().to_vec(),
             how: How::Finished,
@@ -132,7 +161,8 @@ pub fn sealed(store: &Store) -> Result<BTreeSet<RegistrationHash>, StoreError> {
     for (hash, text) in store.registrations()? {
         let is_open = Locked::read(&hash, &text).is_ok_and(|locked| {
             chain::read(store, &locked.hash)
-                .is_ok_and(|entries| seal(&locked.registration.plan, &entries) == Seal::Open)
+                .and_then(|entries| seal(store, &locked.registration.plan, &entries))
+                .is_ok_and(|found| found == Seal::Open)
         });
         if !is_open {
             sealed.insert(RegistrationHash::new(hash));

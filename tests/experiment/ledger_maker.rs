@@ -39,18 +39,10 @@ pub fn plan(scenarios: &[&str], blocks: u32, primary: Primary) -> Plan {
         sources: Vec::new(),
         same_scenario: false,
     };
-    let arm = |id: &str, retrieval| Arm {
-        id: ArmId::new(id),
-        agent: "simulated".to_owned(),
-        context: None,
-        retrieval,
-    };
-    let row = |id: &str, when: &str| Row {
-        id: id.to_owned(),
-        decision: id.to_owned(),
-        when: when.to_owned(),
-        ships: id == "continue",
-        next: None,
+    let planned = |id: &&str| PlannedScenario {
+        id: ScenarioId::new(*id),
+        weight: 1,
+        unqualified_because: None,
     };
     Plan {
         id: ExperimentId::new("made"),
@@ -65,14 +57,7 @@ pub fn plan(scenarios: &[&str], blocks: u32, primary: Primary) -> Plan {
             arm(CONTROL, Retrieval::Off),
             arm(TREATMENT, Retrieval::On(serving)),
         ],
-        scenarios: scenarios
-            .iter()
-            .map(|id| PlannedScenario {
-                id: ScenarioId::new(*id),
-                weight: 1,
-                unqualified_because: None,
-            })
-            .collect(),
+        scenarios: scenarios.iter().map(planned).collect(),
         tiers: None,
         blocks,
         seed: 1,
@@ -89,33 +74,13 @@ pub fn plan(scenarios: &[&str], blocks: u32, primary: Primary) -> Plan {
             retries: 1,
             cap: MicroPoints(200_000),
         },
-        power: PowerPlan {
-            sigma: MicroPoints(130_000),
-            sigma_source: "a test".to_owned(),
-            sigma_runs: None,
-            rho: MicroPoints(0),
-            target: MicroPoints(800_000),
-        },
+        power: power(),
         looks: Vec::new(),
         manipulation: Manipulation {
             min_exposed: MicroPoints(800_000),
             min_tier_difference: MicroPoints(500_000),
         },
-        matrix: Matrix {
-            rows: vec![
-                row("stop", "harm > 0 or pooled == harm"),
-                row("continue", "harm == 0 and pooled == benefit"),
-                row(
-                    "pivot",
-                    "harm == 0 and (pooled == equivalent or pooled == no_benefit)",
-                ),
-                row(
-                    "undecided",
-                    "harm == 0 and not (pooled == benefit or pooled == harm or pooled == equivalent or pooled == no_benefit)",
-                ),
-            ],
-            no_decision: "no decision".to_owned(),
-        },
+        matrix: matrix(),
         multiverse: Multiverse {
             near_miss: [0, 175_000, 350_000, 525_000, 700_000]
                 .map(MicroPoints)
@@ -125,6 +90,50 @@ pub fn plan(scenarios: &[&str], blocks: u32, primary: Primary) -> Plan {
         blinded: false,
         deviations: String::new(),
         stopping: String::new(),
+    }
+}
+
+fn arm(id: &str, retrieval: Retrieval) -> Arm {
+    Arm {
+        id: ArmId::new(id),
+        agent: "simulated".to_owned(),
+        context: None,
+        retrieval,
+    }
+}
+
+fn power() -> PowerPlan {
+    PowerPlan {
+        sigma: MicroPoints(130_000),
+        sigma_source: "a test".to_owned(),
+        sigma_runs: None,
+        rho: MicroPoints(0),
+        target: MicroPoints(800_000),
+    }
+}
+
+fn matrix() -> Matrix {
+    let row = |id: &str, when: &str| Row {
+        id: id.to_owned(),
+        decision: id.to_owned(),
+        when: when.to_owned(),
+        ships: id == "continue",
+        next: None,
+    };
+    Matrix {
+        rows: vec![
+            row("stop", "harm > 0 or pooled == harm"),
+            row("continue", "harm == 0 and pooled == benefit"),
+            row(
+                "pivot",
+                "harm == 0 and (pooled == equivalent or pooled == no_benefit)",
+            ),
+            row(
+                "undecided",
+                "harm == 0 and not (pooled == benefit or pooled == harm or pooled == equivalent or pooled == no_benefit)",
+            ),
+        ],
+        no_decision: "no decision".to_owned(),
     }
 }
 

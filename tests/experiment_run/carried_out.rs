@@ -6,10 +6,12 @@ use agent_breakage::experiment::ledger::{Event, RunEntry, RunOutcome};
 use agent_breakage::experiment::locked::Locked;
 use agent_breakage::experiment::plan::{Retrieval, Tier, TierKind, Tiers, Writes};
 use agent_breakage::experiment::seal::{self, How, Seal};
+use agent_breakage::ids::RegistrationHash;
 use agent_breakage::record::{FrameworkCode, Record};
 use agent_breakage::run::recover::recover;
+use agent_breakage::scenario::library::Library;
 
-use crate::bench::{Bench, NOW, serving, with_control};
+use crate::bench::{self, Bench, NOW, serving, with_control};
 
 fn finals(runs: &[RunEntry]) -> Vec<(u64, bool)> {
     let mut finals: Vec<_> = runs
@@ -293,7 +295,8 @@ fn scores_are_sealed_until_the_end_or_a_registered_look_and_a_broken_seal_is_tol
         let mut ledger = Ledger::open(bench.store.clone(), bench.hash.clone()).unwrap();
         seal::open(&mut ledger, &locked, "analyze", unseal, || NOW.to_owned())
     };
-    assert_eq!(seal::seal(plan, &bench.entries()), Seal::Closed);
+    let found = seal::seal(&bench.store, plan, &bench.entries());
+    assert_eq!(found.unwrap(), Seal::Closed);
     assert!(open(false).unwrap_err().to_string().contains("0 of 4"));
     assert_eq!(seal::sealed(&bench.store).unwrap().len(), 1);
     // The first block and one run of the second.
@@ -345,4 +348,31 @@ fn a_scored_line_sums_to_its_total() {
             score.total
         );
     }
+}
+
+#[test]
+fn an_amended_registration_stays_sealed_until_the_one_that_took_over_is_finished() {
+    let bench = Bench::new(|plan| plan);
+    let library = Library::open(None).unwrap();
+    let mut plan = Locked::find(&bench.store, bench.hash.as_str())
+        .unwrap()
+        .registration
+        .plan;
+    plan.blocks += 1;
+    let successor = bench::lock(&bench.store, &library, plan.clone());
+    let append = |hash: &RegistrationHash, event| {
+        let mut ledger = Ledger::open(bench.store.clone(), hash.clone()).unwrap();
+        ledger.append(NOW.to_owned(), event).unwrap();
+    };
+    let amended = Event::Amended {
+        to: successor.clone(),
+        reason: "a test".to_owned(),
+    };
+    append(&bench.hash, amended);
+    let found = || seal::seal(&bench.store, &plan, &bench.entries()).unwrap();
+    assert_eq!(found(), Seal::Closed);
+    assert_eq!(seal::sealed(&bench.store).unwrap().len(), 2);
+    append(&successor, Event::Finished { reason: None });
+    assert_eq!(found(), Seal::Open);
+    assert!(seal::sealed(&bench.store).unwrap().is_empty());
 }

@@ -71,7 +71,8 @@ pub(in crate::cli) fn analysis(
     let locked = find(&store, experiment)?;
     let entries = chain::read(&store, &locked.hash).map_err(Failure::input)?;
     let blinded = is_blinded(&locked.registration, &entries);
-    let store = match seal::seal(&locked.registration.plan, &entries) {
+    let seal = seal::seal(&store, &locked.registration.plan, &entries).map_err(Failure::input)?;
+    let store = match seal {
         // Nothing is written, so that a report of a finished experiment needs no right to.
         Seal::Open if !(asked.unblind && blinded) => store,
         Seal::Closed if !asked.unseal => store,

@@ -236,7 +236,7 @@ fn failure(error: ExecuteError) -> Failure {
     match error {
         ExecuteError::Changed(_) => Failure::input(error)
             .hint("put it back as it was, or lock the plan again: that is another experiment")
-            .hint("breakage experiment lock --amend keeps the runs so far and goes on with the new inputs"),
+            .hint("breakage experiment amend HASH PLAN.yaml --reason TEXT begins anew with the changed inputs; the runs so far stay with the old plan"),
         ExecuteError::Closed(..) => Failure::cluster(error),
         ExecuteError::Runtime(_) => Failure::internal(error),
         ExecuteError::Amended(ref hash) => {

@@ -26,7 +26,7 @@ const PILOT_LEVEL: f64 = 0.8;
     breakage stats power --delta 0.05 --sd 0.13 --n 20                   power: 0.22\n  \
     breakage stats power --sd 0.13 --n 40 --power 0.8                    smallest effect: 0.082\n  \
     breakage stats power --delta 0.05 --sd 0.13 --power 0.8 --strata 3   n per arm and scenario: 36\n  \
-    breakage stats power --delta 0.05 --sd 0.13 --power 0.8 --rho 0.5    pairs: 55")]
+    breakage stats power --delta 0.05 --sd 0.13 --power 0.8 --rho 0.5    pairs: 56")]
 pub struct Args {
     /// True difference of means
     #[arg(long)]

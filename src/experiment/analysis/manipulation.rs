@@ -48,7 +48,8 @@ fn row(cell: &Cell, of: &CellData) -> ExposureRow {
         .flat_map(|run| &run.exposure.served)
         .map(|(_, distance)| i64::from(*distance))
         .collect();
-    let sets: BTreeSet<BTreeSet<&PostmortemId>> = runs().map(|run| ids(run)).collect();
+    let served_sets = runs().map(ids).filter(|set| !set.is_empty());
+    let sets: BTreeSet<BTreeSet<&PostmortemId>> = served_sets.collect();
     let n = of.counted.len();
     ExposureRow {
         scenario: cell.scenario.clone(),

@@ -7,74 +7,33 @@ use crate::experiment::ledger::{Entry, Event};
 use crate::experiment::plan::Plan;
 use crate::ids::RegistrationHash;
 
+/// Digits of a hash that a person types.
+const HASH_DIGITS: usize = 12;
+
 pub(super) fn standing(hash: &RegistrationHash, plan: &Plan, entries: &[Entry]) -> Standing {
-    let mut because = Vec::new();
-    let (mut looks, mut deviations, mut amendments) = (Vec::new(), Vec::new(), Vec::new());
-    let mut complete = false;
-    for entry in entries {
-        match &entry.event {
-            Event::Looked { what, planned } => {
-                looks.push(format!("{what} ({})", entry.at));
-                if !planned {
-                    because.push(format!(
-                        "an unplanned look at the scores: {what} ({})",
-                        entry.at
-                    ));
-                }
-            }
-            Event::Unsealed { command } => {
-                looks.push(format!("{command} ({})", entry.at));
-                because.push(format!(
-                    "the scores were unsealed by `{command}` ({})",
-                    entry.at
-                ));
-            }
-            Event::Deviation { text } => deviations.push(format!("{text} ({})", entry.at)),
-            Event::Amended { to, reason } => {
-                amendments.push(format!("{} amended to {to}: {reason}", entry.at));
-                because.push(format!(
-                    "the plan was amended ({}): {reason}; what came before and after is not joined",
-                    entry.at
-                ));
-            }
-            Event::Finished { reason } => {
-                complete = true;
-                if let Some(reason) = reason {
-                    because.push(format!(
-                        "the experiment was stopped before its last block: {reason}"
-                    ));
-                }
-            }
-            Event::Unblinded { command } => {
-                looks.push(format!("arms named by `{command}` ({})", entry.at));
-            }
-            Event::Locked { .. } | Event::Started { .. } | Event::Ran(_) => {}
-        }
-    }
+    let told = Told::by(entries);
     let (ended_runs, complete_blocks) = ended(plan, entries);
     let planned_runs = plan.cells().len() as u64 * u64::from(plan.blocks);
-    if !complete {
-        let planned = looks.len();
-        let registered = plan.looks.contains(&complete_blocks);
-        if !registered || planned == 0 {
-            because.push(format!(
-                "the experiment goes on: {ended_runs} of {planned_runs} runs have ended"
-            ));
-        }
-    } else if ended_runs < planned_runs {
+    let mut because = told.because;
+    let at_a_look = plan.looks.contains(&complete_blocks) && !told.looks.is_empty();
+    if told.complete && ended_runs < planned_runs {
         because.push(format!(
             "{ended_runs} of {planned_runs} planned runs have an end"
         ));
+    } else if !told.complete && !at_a_look {
+        because.push(format!(
+            "the experiment goes on: {ended_runs} of {planned_runs} runs have ended"
+        ));
     }
-    let short: String = hash.as_str().chars().take(12).collect();
+    let short: String = hash.as_str().chars().take(HASH_DIGITS).collect();
     Standing {
         confirmatory: because.is_empty(),
         exploratory_because: because,
         looks_registered: plan.looks.clone(),
-        looks_taken: looks,
-        deviations,
-        amendments,
-        complete,
+        looks_taken: told.looks,
+        deviations: told.deviations,
+        amendments: told.amendments,
+        complete: told.complete,
         planned_runs,
         ended_runs,
         complete_blocks,
@@ -82,6 +41,62 @@ pub(super) fn standing(hash: &RegistrationHash, plan: &Plan, entries: &[Entry]) 
             .last()
             .map_or_else(String::new, |entry| entry.hash.clone()),
         reanalysis: format!("breakage experiment analyze {short} --json"),
+    }
+}
+
+/// What the ledger tells beside its runs.
+#[derive(Default)]
+struct Told {
+    because: Vec<String>,
+    looks: Vec<String>,
+    deviations: Vec<String>,
+    amendments: Vec<String>,
+    complete: bool,
+}
+
+impl Told {
+    fn by(entries: &[Entry]) -> Told {
+        let mut told = Told::default();
+        for entry in entries {
+            told.take(&entry.event, &entry.at);
+        }
+        told
+    }
+
+    fn take(&mut self, event: &Event, at: &str) {
+        match event {
+            Event::Looked { what, planned } => {
+                self.looks.push(format!("{what} ({at})"));
+                if !planned {
+                    let why = format!("an unplanned look at the scores: {what} ({at})");
+                    self.because.push(why);
+                }
+            }
+            Event::Unsealed { command } => {
+                self.looks.push(format!("{command} ({at})"));
+                let why = format!("the scores were unsealed by `{command}` ({at})");
+                self.because.push(why);
+            }
+            Event::Deviation { text } => self.deviations.push(format!("{text} ({at})")),
+            Event::Amended { to, reason } => {
+                self.amendments
+                    .push(format!("{at} amended to {to}: {reason}"));
+                self.because.push(format!(
+                    "the plan was amended ({at}): {reason}; what came before and after is not joined"
+                ));
+            }
+            Event::Finished { reason } => {
+                self.complete = true;
+                if let Some(reason) = reason {
+                    let why = format!("the experiment was stopped before its last block: {reason}");
+                    self.because.push(why);
+                }
+            }
+            Event::Unblinded { command } => {
+                self.looks.push(format!("arms named by `{command}` ({at})"));
+            }
+            Event::Locked { .. } | Event::Started { .. } | Event::Ran(_) => {}
+        }
     }
 }
 

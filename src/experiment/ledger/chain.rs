@@ -129,6 +129,10 @@ impl Ledger {
         })
     }
 
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
     pub fn registration(&self) -> &RegistrationHash {
         &self.registration
     }
