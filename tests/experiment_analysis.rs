@@ -234,6 +234,13 @@ fn a_control_that_was_served_anything_leaves_no_decision() {
     assert_eq!(found.decision.row, None);
     assert_eq!(found.decision.decision, "no decision");
     assert!(found.decision.because.contains("treatment_not_delivered"));
+    let primary = &found.comparisons[0];
+    assert_eq!(primary.pooled.as_ref().unwrap().verdict, Verdict::Invalid);
+    let judged = primary
+        .scenarios
+        .iter()
+        .filter(|one| one.verdict != Verdict::Invalid);
+    assert_eq!(judged.count(), 0);
 }
 
 #[test]

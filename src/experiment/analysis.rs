@@ -66,10 +66,17 @@ pub fn analyze(
     };
     let levels = Levels::of(&data, level(plan, &standing));
     let manipulation = manipulation::manipulation(&data);
-    let primary = compare::primary(&data, (treatment, control), levels);
+    let mut primary = compare::primary(&data, (treatment, control), levels);
+    if !manipulation.passed {
+        without_verdicts(&mut primary);
+    }
     let decision = decision(registration, &manipulation, &primary);
     let mut comparisons = vec![primary];
-    comparisons.extend(compare::others(&data, others, levels));
+    let mut others = compare::others(&data, others, levels);
+    if !manipulation.passed {
+        others.iter_mut().for_each(without_verdicts);
+    }
+    comparisons.extend(others);
     let runs = drift::points(&data);
     Ok(Analysis {
         registration: registration_note(hash, registration, entries),
@@ -140,6 +147,18 @@ fn level(plan: &Plan, standing: &Standing) -> f64 {
     };
     let boundary = boundaries.get(index);
     boundary.map_or(alpha, |z| 2.0 * normal_sf(*z))
+}
+
+/// What the arms scored says nothing about a treatment that was not delivered.
+fn without_verdicts(comparison: &mut Comparison) {
+    for one in &mut comparison.scenarios {
+        one.verdict = Verdict::Invalid;
+        one.material = false;
+    }
+    if let Some(pooled) = &mut comparison.pooled {
+        pooled.verdict = Verdict::Invalid;
+        pooled.material = false;
+    }
 }
 
 fn decision(
