@@ -64,7 +64,7 @@ fn one_byte_anywhere_in_a_record_is_named_with_its_run() {
         let named = format!("record of run {}", texts.records[place].0);
         assert_eq!(found.broken[0].place, named);
     }
-    let mut altered = texts.clone();
+    let mut altered = texts;
     let (run, _) = altered.records.remove(2);
     let found = altered.verify(&bench.library);
     assert_eq!(found.broken[0].place, format!("record of run {run}"));
