@@ -119,26 +119,8 @@ impl Design {
     }
 
     fn needed(&self, delta: f64, target: f64) -> Option<u64> {
-        /// A longer experiment is another kind of undertaking.
-        const MAX_BLOCKS: u64 = 1_000_000;
-        let enough = |n: u64| self.power(delta, n) >= target;
-        let mut high = 2;
-        while !enough(high) {
-            high *= 2;
-            if high > MAX_BLOCKS {
-                return None;
-            }
-        }
-        let mut low = (high / 2).max(2);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if enough(middle) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        Some(high)
+        // Two blocks are the fewest with a spread.
+        power::smallest(2, target, |n| self.power(delta, n))
     }
 
     /// P(both one-sided tests reject) where the truth is 0, with the error as planned.

@@ -61,7 +61,10 @@ pub(super) fn meaning(verdict: Verdict, sesoi: f64, alpha: f64) -> String {
             "the data exclude neither a difference that matters nor its absence".to_owned()
         }
         Verdict::Degenerate => "the scores do not vary enough for a test".to_owned(),
-        Verdict::Invalid => "too few runs count, too many were excluded, or the treatment was not delivered".to_owned(),
+        Verdict::Invalid => {
+            "too few runs count, too many were excluded, or the treatment was not delivered"
+                .to_owned()
+        }
     }
 }
 
