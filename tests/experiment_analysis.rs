@@ -510,3 +510,77 @@ fn a_blinded_plan_gives_no_arm_away_and_the_same_numbers_but_for_the_sign() {
     });
     assert!(!is_blinded(&registration, &chained(events)));
 }
+
+#[test]
+fn a_look_at_which_no_boundary_was_crossed_decides_nothing() {
+    // Nothing differs, and after ten of twenty blocks the interval is narrow.
+    let even: Vec<u32> = (0..40)
+        .map(|b| if b % 10 < 9 { 910_000 } else { 805_000 })
+        .collect();
+    let odd: Vec<u32> = (0..40)
+        .map(|b| if b % 10 > 0 { 910_000 } else { 805_000 })
+        .collect();
+    let cells: Vec<Cell> = ["a", "b"]
+        .map(|id| (id, even.clone(), odd.clone()))
+        .to_vec();
+    let mut plan = planned(&cells, Primary::PairedSignFlip);
+    plan.looks = vec![20];
+    let whole = entries(&plan, &cells);
+    let finished = analysis(plan.clone(), &whole);
+    assert_eq!(finished.decision.row.as_deref(), Some("pivot"));
+    let mut events: Vec<Event> = whole[..=80]
+        .iter()
+        .map(|entry| entry.event.clone())
+        .collect();
+    events.push(Event::Looked {
+        what: "the first 20 blocks".to_owned(),
+        planned: true,
+    });
+    let looked = analysis(plan, &chained(events));
+    assert_eq!(looked.standing.complete_blocks, 20);
+    assert_eq!(
+        (looked.decision.row, looked.decision.decision.as_str()),
+        (None, "go on")
+    );
+    let pooled = looked.comparisons[0].pooled.as_ref().unwrap();
+    assert_eq!(pooled.verdict, Verdict::Inconclusive);
+    assert!(
+        looked
+            .registration
+            .primary_test
+            .contains("here at level 0.00")
+    );
+}
+
+#[test]
+fn an_amended_plan_says_so_and_is_exploratory_only_after_scores_were_read() {
+    let cells = falsification();
+    let plan = planned(&cells, Primary::PairedSignFlip);
+    let whole = entries(&plan, &cells);
+    for scores_read in [false, true] {
+        let mut events: Vec<Event> = whole.iter().map(|entry| entry.event.clone()).collect();
+        events.insert(
+            1,
+            Event::Amends {
+                from: hash(),
+                reason: "the budget grew".to_owned(),
+                runs_before: 14,
+                scores_read,
+            },
+        );
+        let found = analysis(plan.clone(), &chained(events));
+        assert!(found.standing.amendments[0].contains("the budget grew; the 14 runs"));
+        assert_eq!(found.standing.confirmatory, !scores_read);
+    }
+}
+
+#[test]
+fn differences_of_few_runs_have_intervals_within_the_scale() {
+    let cells: Vec<Cell> = vec![("a", vec![910_000, 400_000], vec![400_000, 910_000])];
+    let plan = planned(&cells, Primary::PairedSignFlip);
+    let entries = entries(&plan, &cells);
+    let found = analysis(plan, &entries);
+    let one = &found.comparisons[0].scenarios[0];
+    let interval = one.ci_simultaneous.unwrap();
+    assert_eq!((interval.low, interval.high), (-1.0, 1.0));
+}

@@ -188,6 +188,10 @@ fn told(analysis: &Analysis) -> String {
     let decision = &analysis.decision;
     let row = decision.row.as_deref().unwrap_or("no decision");
     let mut rows = vec![
+        (
+            "agent",
+            "simulated: this is no evidence about real agents".to_owned(),
+        ),
         ("landed in", format!("{row}: {}", decision.decision)),
         ("because", decision.because.clone()),
     ];
@@ -215,7 +219,7 @@ fn table(primary: &Comparison) -> comfy_table::Table {
         "with",
         "without",
         "difference",
-        "interval",
+        "95 % together",
         "verdict",
     ]);
     let mean = |mean: Option<f64>| mean.map_or("-".to_owned(), |mean| format!("{mean:.3}"));

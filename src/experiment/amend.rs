@@ -82,7 +82,16 @@ pub fn amend(
     let last_word = Entry::after(entries.last(), old, provenance.at.clone(), event)?;
     let mut batch = Batch::default();
     batch.ledger(old.as_str(), last_word.seq, last_word.text()?);
-    put(&mut batch, &new, &resolved.frozen, provenance)?;
+    let scores_read = entries
+        .iter()
+        .any(|entry| matches!(entry.event, Event::Looked { .. } | Event::Unsealed { .. }));
+    let amends = Event::Amends {
+        from: old.clone(),
+        reason: reason.trim().to_owned(),
+        runs_before,
+        scores_read,
+    };
+    put(&mut batch, &new, &resolved.frozen, provenance, Some(amends))?;
     store.write(&batch)?;
     Ok(Amended {
         locked: Outcome { hash, is_new: true },

@@ -64,13 +64,17 @@ pub fn analyze(
     let Some(((treatment, control), others)) = sides.split_first() else {
         return Err(AnalysisError::NoTreatment(plan.control.to_string()));
     };
-    let levels = Levels::of(&data, level(plan, &standing));
+    let level = level(plan, &standing);
+    let levels = Levels::of(&data, level);
     let manipulation = manipulation::manipulation(&data);
     let mut primary = compare::primary(&data, (treatment, control), levels);
     if !manipulation.passed {
         without_verdicts(&mut primary);
     }
-    let decision = decision(registration, &manipulation, &primary);
+    if !standing.complete {
+        boundaries_only(&mut primary);
+    }
+    let decision = decision(registration, (&standing, &manipulation), &primary);
     let mut comparisons = vec![primary];
     let mut others = compare::others(&data, others, levels);
     if !manipulation.passed {
@@ -79,7 +83,7 @@ pub fn analyze(
     comparisons.extend(others);
     let runs = drift::points(&data);
     Ok(Analysis {
-        registration: registration_note(hash, registration, entries),
+        registration: registration_note(hash, registration, entries, level),
         decision,
         manipulation,
         flow: flow(&data),
@@ -161,14 +165,39 @@ fn without_verdicts(comparison: &mut Comparison) {
     }
 }
 
+/// Before the end only a boundary that was crossed is a verdict: looks spend alpha on these, and on nothing else.
+fn boundaries_only(comparison: &mut Comparison) {
+    let crossed = |verdict| match verdict {
+        Verdict::Equivalent | Verdict::NoBenefit => Verdict::Inconclusive,
+        other => other,
+    };
+    for one in &mut comparison.scenarios {
+        one.verdict = crossed(one.verdict);
+    }
+    if let Some(pooled) = &mut comparison.pooled {
+        pooled.verdict = crossed(pooled.verdict);
+    }
+}
+
+/// What is decided at a look at which no boundary was crossed, and before the end in general.
+const GO_ON: &str = "go on";
+
 fn decision(
     registration: &Registration,
-    manipulation: &Manipulation,
+    (standing, manipulation): (&Standing, &Manipulation),
     primary: &Comparison,
 ) -> Decision {
     let matrix = &registration.plan.matrix;
     let verdicts = counts(primary);
-    let undecided = if !manipulation.passed {
+    let found =
+        matches!(verdicts.pooled, Some(Verdict::Benefit | Verdict::Harm)) || verdicts.harm > 0;
+    let goes_on = !standing.complete && manipulation.passed && !found;
+    let undecided = if goes_on {
+        Some(format!(
+            "no boundary was crossed after {} of {} blocks",
+            standing.complete_blocks, registration.plan.blocks
+        ))
+    } else if !manipulation.passed {
         Some("the treatment was not delivered as registered: treatment_not_delivered".to_owned())
     } else if primary.exclusions.share > primary.exclusions.cap {
         Some(format!(
@@ -185,7 +214,11 @@ fn decision(
     };
     Decision {
         row: row.map(|row| row.id.clone()),
-        decision: row.map_or_else(|| matrix.no_decision.clone(), |row| row.decision.clone()),
+        decision: match row {
+            Some(row) => row.decision.clone(),
+            None if goes_on => GO_ON.to_owned(),
+            None => matrix.no_decision.clone(),
+        },
         because: match (undecided, row) {
             (Some(why), _) => why,
             (None, Some(row)) => row.when.clone(),
@@ -242,6 +275,7 @@ fn registration_note(
     hash: &RegistrationHash,
     registration: &Registration,
     entries: &[Entry],
+    level: f64,
 ) -> RegistrationNote {
     let plan = &registration.plan;
     let locked = entries.iter().find_map(|entry| match &entry.event {
@@ -266,11 +300,7 @@ fn registration_note(
         prior_data: plan.prior_data.clone(),
         sesoi: plan.sesoi.as_f64(),
         alpha: plan.tests.alpha.as_f64(),
-        primary_test: match plan.tests.primary {
-            Primary::PairedSignFlip => "paired sign-flip over the scenarios, exact",
-            Primary::StratifiedPermutation => "permutation inside each scenario, exact",
-        }
-        .to_owned(),
+        primary_test: primary_test(plan, level),
         rubric: plan.rubric.clone(),
         control: plan.control.clone(),
         arms: arm_notes(registration),
@@ -284,6 +314,20 @@ fn registration_note(
         embedder: registration.corpus.embedder.to_string(),
         simulation: registration.arms.iter().any(|arm| arm.simulation),
     }
+}
+
+/// In words, with the level that the looks leave for this analysis.
+fn primary_test(plan: &Plan, level: f64) -> String {
+    let test = match plan.tests.primary {
+        Primary::PairedSignFlip => "paired sign-flip over the scenarios, exact",
+        Primary::StratifiedPermutation => "permutation inside each scenario, exact",
+    };
+    if plan.looks.is_empty() {
+        return test.to_owned();
+    }
+    format!(
+        "{test}, here at level {level:.6}: alpha is spent over the looks as by O'Brien and Fleming"
+    )
 }
 
 fn arm_notes(registration: &Registration) -> Vec<ArmNote> {

@@ -57,6 +57,15 @@ pub enum Event {
         to: RegistrationHash,
         reason: String,
     },
+    /// This registration took over from another, whose runs are no part of it.
+    Amends {
+        from: RegistrationHash,
+        reason: String,
+        /// Planned runs that had ended under the other.
+        runs_before: u64,
+        /// Scores of the other had been read by then.
+        scores_read: bool,
+    },
     /// A departure from the plan that somebody noted, or that the tool saw.
     Deviation {
         text: String,

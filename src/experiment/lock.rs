@@ -273,7 +273,7 @@ pub fn lock(
         });
     }
     let mut batch = Batch::default();
-    let hash = put(&mut batch, registration, &resolved.frozen, provenance)?;
+    let hash = put(&mut batch, registration, &resolved.frozen, provenance, None)?;
     store.write(&batch)?;
     Ok(Outcome { hash, is_new: true })
 }
@@ -302,6 +302,7 @@ pub(super) fn put(
     registration: &Registration,
     frozen: &Frozen,
     provenance: &Provenance,
+    amends: Option<Event>,
 ) -> Result<RegistrationHash, LockError> {
     let text = registration.canonical()?;
     let hash = registration.hash()?;
@@ -312,7 +313,8 @@ pub(super) fn put(
     };
     batch.registration(hash.as_str(), text);
     batch.experiment_corpus(&frozen.sha256, frozen.to_json()?);
-    chain::begin(batch, &hash, provenance.at.clone(), event)?;
+    let events = std::iter::once(event).chain(amends);
+    chain::begin(batch, &hash, &provenance.at, events)?;
     Ok(hash)
 }
 

@@ -50,7 +50,10 @@ impl Progress {
                 Event::Deviation { .. } => progress.deviations += 1,
                 Event::Finished { .. } => progress.finished = true,
                 Event::Amended { to, .. } => progress.amended_to = Some(to.to_string()),
-                Event::Locked { .. } | Event::Started { .. } | Event::Unblinded { .. } => {}
+                Event::Locked { .. }
+                | Event::Started { .. }
+                | Event::Amends { .. }
+                | Event::Unblinded { .. } => {}
             }
         }
         let complete = (0..plan.blocks).take_while(|block| in_block.get(block) == Some(&cells));

@@ -192,6 +192,7 @@ fn kind(event: &Event) -> String {
         Event::Unsealed { .. } => "a broken seal".to_owned(),
         Event::Unblinded { .. } => "the unblinding".to_owned(),
         Event::Amended { .. } => "an amendment".to_owned(),
+        Event::Amends { .. } => "what it amends".to_owned(),
         Event::Deviation { .. } => "a deviation".to_owned(),
         Event::Finished { .. } => "the end".to_owned(),
     }
@@ -240,6 +241,19 @@ fn notes(entries: &[Entry], found: &mut Verification) {
             } => format!("an unplanned look at {what}"),
             Event::Unsealed { command } => format!("the seal was broken by {command}"),
             Event::Amended { to, reason } => format!("amended to {to}: {reason}"),
+            Event::Amends {
+                from,
+                reason,
+                scores_read,
+                ..
+            } => format!(
+                "amends {from}{}: {reason}",
+                if *scores_read {
+                    ", whose scores had been read"
+                } else {
+                    ""
+                }
+            ),
             Event::Deviation { text } => format!("a deviation: {text}"),
             Event::Finished {
                 reason: Some(reason),

@@ -122,7 +122,7 @@ pub fn lock(store: &Arc<Store>, library: &Library, plan: Plan) -> RegistrationHa
         git_commit: None,
         git_dirty: false,
     };
-    chain::begin(&mut batch, &hash, NOW.to_owned(), event).unwrap();
+    chain::begin(&mut batch, &hash, NOW, [event]).unwrap();
     store.write(&batch).unwrap();
     hash
 }

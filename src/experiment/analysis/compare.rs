@@ -2,7 +2,9 @@
 
 use crate::experiment::analysis::data::{Contest, Counted, Data, Side};
 use crate::experiment::analysis::exclusions;
-use crate::experiment::analysis::measure::{Measured, Shape, arm_summary, interval, measure, tost};
+use crate::experiment::analysis::measure::{
+    Measured, Shape, arm_summary, measure, of_difference, tost,
+};
 use crate::experiment::analysis::model::{
     Comparison, Exclusions, Fragility, Multiverse, ScenarioResult, Verdict,
 };
@@ -100,7 +102,8 @@ pub(super) fn primary(data: &Data<'_>, sides: (&Side, &Side), levels: Levels) ->
         .map(|one| one.p.unwrap_or(1.0))
         .collect();
     let adjusted = holm(&raw);
-    let mut comparison = judged(data, sides, levels, &strata, &adjusted);
+    let pool = pool(&strata, levels);
+    let mut comparison = judged(data, sides, levels, (&strata, pool), &adjusted);
     comparison.primary = true;
     if comparison.exclusions.share <= comparison.exclusions.cap {
         comparison.multiverse = multiverse(data, sides, levels, &comparison);
@@ -127,30 +130,42 @@ pub(super) fn others(data: &Data<'_>, sides: &[(Side, Side)], levels: Levels) ->
         gate: false,
         ..levels
     };
+    let mut pools: Vec<Pool> = all.iter().map(|strata| pool(strata, ungated)).collect();
+    adjust(&mut pools, ungated);
     all.iter()
+        .zip(pools)
         .zip(sides)
         .zip(adjusted.chunks(scenarios))
-        .map(|((strata, (x, y)), adjusted)| judged(data, (x, y), ungated, strata, adjusted))
+        .map(|(((strata, pool), (x, y)), adjusted)| {
+            judged(data, (x, y), ungated, (strata, pool), adjusted)
+        })
         .collect()
+}
+
+/// Judges pooled effects again by what Benjamini and Hochberg leave of their p.
+fn adjust(pools: &mut [Pool], levels: Levels) {
+    let raw: Vec<f64> = pools.iter().map(|pool| pool.p().unwrap_or(1.0)).collect();
+    for (pool, adjusted) in pools.iter_mut().zip(bh(&raw)) {
+        pool.judge(adjusted, levels);
+    }
 }
 
 fn judged(
     data: &Data<'_>,
     (treatment, control): (&Side, &Side),
     levels: Levels,
-    strata: &Strata<'_>,
+    (strata, pool): (&Strata<'_>, Pool),
     adjusted: &[f64],
 ) -> Comparison {
     let exclusions = exclusions::of(data, treatment, control);
     let spoilt = exclusions.share > exclusions.cap;
-    let pool = pool(strata, levels);
     let mut scenarios: Vec<ScenarioResult> = Vec::new();
     for (index, measured) in strata.measured.iter().enumerate() {
         let p_adjusted = measured.p.map(|_| adjusted[index]);
         scenarios.push(scenario_result(strata, index, p_adjusted, levels));
     }
     let (mut pooled, pooled_missing) = match pool {
-        Pool::Estimated(pooled) => (Some(*pooled), None),
+        Pool::Estimated(pooled, _) => (Some(*pooled), None),
         Pool::Missing(why) => (None, Some(why)),
     };
     if spoilt {
@@ -264,8 +279,8 @@ fn scenario_result(
         control: arm_summary(&measured.y),
         delta: measured.delta(),
         welch: measured.welch_note(),
-        ci95: estimate.map(|one| interval(one.interval(0.95))),
-        ci_simultaneous: estimate.map(|one| interval(one.interval(level))),
+        ci95: estimate.map(|one| of_difference(one.interval(0.95))),
+        ci_simultaneous: estimate.map(|one| of_difference(one.interval(level))),
         permutation: measured.permutation_note(),
         paired: measured.paired,
         p: measured.p,

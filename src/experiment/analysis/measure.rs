@@ -130,7 +130,7 @@ fn paired_note(contest: &Contest) -> Option<PairedNote> {
         pairs: count(x.len()),
         unpaired: count(all - 2 * x.len()),
         mean: result.mean_diff,
-        ci95: result.interval95.map(interval),
+        ci95: result.interval95.map(of_difference),
         t: result.t,
         p_t: result.p_two_sided,
         p_sign_flip: sign_flip(&differences).p_two_sided,
@@ -172,7 +172,7 @@ impl Measured {
         let result = brunner_munzel(&self.x, &self.y)?;
         Some(BrunnerMunzelNote {
             p_hat: result.p_hat,
-            ci95: result.interval95.map(interval),
+            ci95: result.interval95.map(of_share),
             p: result.p_two_sided,
         })
     }
@@ -185,7 +185,7 @@ impl Measured {
 
     pub(super) fn bca(&self) -> Option<Interval> {
         let result = bca(&self.x, &self.y, 0.95).ok()?;
-        Some(interval(result.interval))
+        Some(of_difference(result.interval))
     }
 
     /// The largest share of deviating runs that is not excluded, where neither arm varies.
@@ -213,7 +213,7 @@ pub(super) fn tost(estimate: &Estimate, margin: f64) -> TostNote {
     let down = stats::distribution::t_sf((margin - estimate.delta) / estimate.se, estimate.df);
     TostNote {
         p: up.max(down),
-        ci90: interval(estimate.interval(0.90)),
+        ci90: of_difference(estimate.interval(0.90)),
     }
 }
 
@@ -226,6 +226,22 @@ pub(super) fn arm_summary(sample: &Sample) -> ArmSummary {
         levels: levels
             .map(|(value, count)| (MicroPoints(u32::try_from(value).unwrap_or(0)), count))
             .collect(),
+    }
+}
+
+/// Of a difference of totals, which lies between -1 and 1 whatever few runs let the formula say.
+pub(super) fn of_difference(found: stats::Interval) -> Interval {
+    Interval {
+        low: found.low.clamp(-1.0, 1.0),
+        high: found.high.clamp(-1.0, 1.0),
+    }
+}
+
+/// Of a share or a probability.
+fn of_share(found: stats::Interval) -> Interval {
+    Interval {
+        low: found.low.clamp(0.0, 1.0),
+        high: found.high.clamp(0.0, 1.0),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The registered estimand: the weighted mean of the scenarios' differences.
 
 use crate::experiment::analysis::compare::{Levels, Strata};
-use crate::experiment::analysis::measure::{Shape, interval, permutation_note, tost};
+use crate::experiment::analysis::measure::{Shape, of_difference, permutation_note, tost};
 use crate::experiment::analysis::model::{Fragility, Heterogeneity, Pooled, Verdict};
 use crate::experiment::analysis::verdict::{Estimate, Question};
 use crate::experiment::plan::Primary;
@@ -13,8 +13,42 @@ use crate::stats::permutation::{Permutation, Stratum, sign_flip_stratified, stra
 const UNLIKE: f64 = 0.10;
 
 pub(super) enum Pool {
-    Estimated(Box<Pooled>),
+    /// With what its intervals need, unless nothing varies.
+    Estimated(Box<Pooled>, Option<Estimate>),
     Missing(String),
+}
+
+impl Pool {
+    /// Of the registered test, unadjusted.
+    pub(super) fn p(&self) -> Option<f64> {
+        match self {
+            Pool::Estimated(pooled, _) => Some(pooled.p),
+            Pool::Missing(_) => None,
+        }
+    }
+
+    /// Gives the verdict by an adjusted p.
+    pub(super) fn judge(&mut self, p_adjusted: f64, levels: Levels) {
+        let Pool::Estimated(pooled, Some(estimate)) = self else {
+            return;
+        };
+        let answer = Question {
+            estimate: *estimate,
+            alpha: levels.pooled,
+            intervals: 1,
+            p_adjusted,
+            p_of_tests: std::iter::once(pooled.p).chain(pooled.p_t).collect(),
+            sesoi: levels.sesoi,
+        }
+        .answer();
+        pooled.verdict = answer.verdict;
+        pooled.material = answer.material;
+        pooled.fragile = answer
+            .fragile
+            .then_some(Fragility::Test)
+            .into_iter()
+            .collect();
+    }
 }
 
 pub(super) fn pool(strata: &Strata<'_>, levels: Levels) -> Pool {
@@ -35,7 +69,7 @@ pub(super) fn pool(strata: &Strata<'_>, levels: Levels) -> Pool {
     let p = permutation_note(&permutation);
     let by_t = estimate.map(|one| t_two_sided(one.delta / one.se, one.df));
     let heterogeneity = heterogeneity(strata);
-    let mut pooled = Pooled {
+    let pooled = Pooled {
         weights: strata
             .scenarios
             .iter()
@@ -46,7 +80,7 @@ pub(super) fn pool(strata: &Strata<'_>, levels: Levels) -> Pool {
         se: estimate.map_or(0.0, |one| one.se),
         t: estimate.map(|one| one.delta / one.se),
         df: estimate.map(|one| one.df),
-        ci95: estimate.map(|one| interval(one.interval(0.95))),
+        ci95: estimate.map(|one| of_difference(one.interval(0.95))),
         tost: estimate.map(|one| tost(&one, levels.sesoi)),
         p_t: by_t,
         p: p.p,
@@ -57,25 +91,10 @@ pub(super) fn pool(strata: &Strata<'_>, levels: Levels) -> Pool {
         material: false,
         fragile: Vec::new(),
     };
-    if let (Some(estimate), Some(by_t)) = (estimate, by_t) {
-        let answer = Question {
-            estimate,
-            alpha: levels.pooled,
-            intervals: 1,
-            p_adjusted: pooled.p,
-            p_of_tests: vec![pooled.p, by_t],
-            sesoi: levels.sesoi,
-        }
-        .answer();
-        pooled.verdict = answer.verdict;
-        pooled.material = answer.material;
-        pooled.fragile = answer
-            .fragile
-            .then_some(Fragility::Test)
-            .into_iter()
-            .collect();
-    }
-    Pool::Estimated(Box::new(pooled))
+    let p = pooled.p;
+    let mut pool = Pool::Estimated(Box::new(pooled), estimate);
+    pool.judge(p, levels);
+    pool
 }
 
 /// The weighted difference, and what its intervals need unless nothing varies. Satterthwaite's degrees of freedom.

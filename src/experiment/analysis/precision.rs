@@ -21,11 +21,12 @@ pub(super) fn precision(
     let sigma_planned = plan.power.sigma.as_f64();
     // The spread of an equally weighted mean of scenarios; unequal weights make it a little larger.
     let spread: f64 = strata.weights().iter().map(|w| w * w).sum::<f64>().sqrt();
-    let paired = match levels.primary {
-        Primary::PairedSignFlip => (1.0 - plan.power.rho.as_f64()).sqrt(),
-        Primary::StratifiedPermutation => 1.0,
+    // Pairs have one difference each, and so half of the degrees of freedom.
+    let (paired, df) = match levels.primary {
+        Primary::PairedSignFlip => ((1.0 - plan.power.rho.as_f64()).sqrt(), n - 1.0),
+        Primary::StratifiedPermutation => (1.0, 2.0 * n - 2.0),
     };
-    let df = scenarios as f64 * (2.0 * n - 2.0);
+    let df = scenarios as f64 * df;
     let se = sigma_planned * (2.0 / n).sqrt() * spread * paired;
     let sigma = within(&strata.measured)?;
     // The spread that a plan of this size would need for the standard error that was found.

@@ -63,19 +63,23 @@ impl Told {
         told
     }
 
+    /// A departure from the plan that the result is not confirmatory with.
+    fn depart(&mut self, what: String) {
+        self.deviations.push(what.clone());
+        self.because.push(what);
+    }
+
     fn take(&mut self, event: &Event, at: &str) {
         match event {
             Event::Looked { what, planned } => {
                 self.looks.push(format!("{what} ({at})"));
                 if !planned {
-                    let why = format!("an unplanned look at the scores: {what} ({at})");
-                    self.because.push(why);
+                    self.depart(format!("an unplanned look at the scores: {what} ({at})"));
                 }
             }
             Event::Unsealed { command } => {
                 self.looks.push(format!("{command} ({at})"));
-                let why = format!("the scores were unsealed by `{command}` ({at})");
-                self.because.push(why);
+                self.depart(format!("the scores were unsealed by `{command}` ({at})"));
             }
             Event::Deviation { text } => self.deviations.push(format!("{text} ({at})")),
             Event::Amended { to, reason } => {
@@ -85,11 +89,27 @@ impl Told {
                     "the plan was amended ({at}): {reason}; what came before and after is not joined"
                 ));
             }
+            Event::Amends {
+                from,
+                reason,
+                runs_before,
+                scores_read,
+            } => {
+                self.amendments.push(format!(
+                    "{at} this plan took over from {from}: {reason}; the {runs_before} runs before it are no part of the result"
+                ));
+                if *scores_read {
+                    self.because.push(format!(
+                        "the plan was amended ({at}) after scores of the earlier one had been read"
+                    ));
+                }
+            }
             Event::Finished { reason } => {
                 self.complete = true;
                 if let Some(reason) = reason {
-                    let why = format!("the experiment was stopped before its last block: {reason}");
-                    self.because.push(why);
+                    self.depart(format!(
+                        "the experiment was stopped before its last block: {reason}"
+                    ));
                 }
             }
             Event::Unblinded { command } => {

@@ -191,10 +191,14 @@ impl Ledger {
 pub fn begin(
     batch: &mut Batch,
     registration: &RegistrationHash,
-    at: String,
-    event: Event,
+    at: &str,
+    events: impl IntoIterator<Item = Event>,
 ) -> Result<(), CanonicalError> {
-    let entry = Entry::after(None, registration, at, event)?;
-    batch.ledger(registration.as_str(), entry.seq, entry.text()?);
+    let mut last = None;
+    for event in events {
+        let entry = Entry::after(last.as_ref(), registration, at.to_owned(), event)?;
+        batch.ledger(registration.as_str(), entry.seq, entry.text()?);
+        last = Some(entry);
+    }
     Ok(())
 }

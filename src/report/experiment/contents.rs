@@ -118,6 +118,7 @@ fn answer(analysis: &Analysis) -> Vec<(String, Cell)> {
         answer.push(("Scenarios".to_owned(), counts.into()));
     }
     let status = match analysis.standing.confirmatory {
+        true if !analysis.standing.amendments.is_empty() => "confirmatory, under an amended plan",
         true => "confirmatory: the registered plan was kept",
         false => "exploratory",
     };
