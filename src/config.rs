@@ -3,6 +3,7 @@
 //! Locating creates nothing; what needs a file there creates it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use etcetera::BaseStrategy;
 
@@ -66,17 +67,32 @@ impl Workspace {
 
     /// The store, created when the workspace has none.
     pub fn store(&self) -> Result<Store, StoreError> {
-        Store::open_or_create(&self.store_path())
+        patiently(|| Store::open_or_create(&self.store_path()))
     }
 
     /// The store, or nothing when the workspace has none: for commands that only read.
     pub fn existing_store(&self) -> Result<Option<Store>, StoreError> {
-        match Store::open_for_reading(&self.store_path()) {
+        match patiently(|| Store::open_for_reading(&self.store_path())) {
             Ok(store) => Ok(Some(store)),
             Err(StoreError::Missing { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
+}
+
+/// A command that only reads holds the store for some milliseconds; one that comes meanwhile waits instead of failing.
+const HELD_BRIEFLY: Duration = Duration::from_secs(1);
+const ATTEMPT_EVERY: Duration = Duration::from_millis(20);
+
+fn patiently(open: impl Fn() -> Result<Store, StoreError>) -> Result<Store, StoreError> {
+    let attempts = HELD_BRIEFLY.as_millis() / ATTEMPT_EVERY.as_millis();
+    for _ in 0..attempts {
+        match open() {
+            Err(StoreError::Locked { .. }) => std::thread::sleep(ATTEMPT_EVERY),
+            other => return other,
+        }
+    }
+    open()
 }
 
 fn nearest(from: &Path) -> Option<PathBuf> {
@@ -88,6 +104,19 @@ fn nearest(from: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_that_is_held_for_a_moment_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = Workspace::locate(Some(folder.path())).unwrap();
+        let held = workspace.store().unwrap();
+        let holder = std::thread::spawn(move || {
+            std::thread::sleep(ATTEMPT_EVERY * 5);
+            drop(held);
+        });
+        assert!(workspace.existing_store().unwrap().is_some());
+        holder.join().unwrap();
+    }
 
     #[test]
     fn the_nearest_marked_folder_upwards_is_the_workspace() {
