@@ -45,13 +45,14 @@ use crate::store::Store;
 
 /// Break a Kubernetes cluster in a known way, let an agent respond, score it against the truth.
 ///
-/// Without a cluster, a model or a key:  breakage run secret-missing-key-advocate
+/// Without a cluster, a model or a key:  breakage demo
+/// One fault, one agent, one score:       breakage run secret-missing-key-advocate
 #[derive(Parser, Debug)]
 #[command(
     name = "breakage",
     version,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done; 1 wrong usage or input; 2 finished, but below what was asked for (a threshold, a check of qualify); \
+    after_help = "Exit codes: 0 done; 1 wrong usage or input; 2 finished, but not as it should be (below a threshold, a check of qualify, verify, calibrate or reproduce); \
                   3 runs that do not count (framework errors) or no cluster; 70 a defect of breakage; 130 interrupted (Ctrl-C or SIGTERM; \
                   the fault is undone first)."
 )]
