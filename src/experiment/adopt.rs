@@ -8,7 +8,7 @@ use crate::experiment::ledger::outcome::Ran;
 use crate::experiment::plan::Cell;
 use crate::experiment::status::runs;
 use crate::experiment::{allocation::Slot, canonical};
-use crate::ids::RunId;
+use crate::ids::{RegistrationHash, RunId};
 use crate::record::{FrameworkCode, Record, RunState};
 use crate::store::{Batch, Store, StoreError};
 
@@ -41,11 +41,8 @@ pub fn cut_off(
         .map(|run| run.run_id.clone())
         .collect();
     let mut found: Vec<(Record, String)> = Vec::new();
-    for text in store.records_with(ledger.registration().as_str())? {
-        let record: Record = serde_json::from_str(&text).map_err(AdoptError::Unreadable)?;
-        let place = record.experiment.as_ref();
-        let ours = place.is_some_and(|place| place.registration == *ledger.registration());
-        if ours && !known.contains(&record.run_id) {
+    for (record, text) in of_experiment(store, ledger.registration())? {
+        if !known.contains(&record.run_id) {
             found.push((record, canonical::sha256_hex(&text)));
         }
     }
@@ -56,14 +53,7 @@ pub fn cut_off(
     found.sort_by_key(|(record, _)| place(record));
     let mut adopted = Vec::new();
     for (record, record_sha256) in found {
-        let (state, cut_off) = match &record.state {
-            RunState::FrameworkError { code, .. } => {
-                (code.as_str(), *code == FrameworkCode::Crashed)
-            }
-            RunState::NotRun { .. } => ("not_run", true),
-            RunState::Scored => ("scored", false),
-            RunState::Timeout => ("timeout", false),
-        };
+        let (state, cut_off) = end_of(&record);
         if !cut_off {
             return Err(AdoptError::Unaccounted {
                 run: record.run_id,
@@ -74,6 +64,51 @@ pub fn cut_off(
         adopted.push(record.run_id);
     }
     Ok(adopted)
+}
+
+/// The records that say of themselves that they are of a registration, each with whether a crash cut its run off.
+///
+/// One that cannot be read has no say; the ledger names it if it is the experiment's.
+///
+/// # Errors
+/// Of the store.
+pub fn kept(store: &Store, hash: &RegistrationHash) -> Result<Vec<(RunId, bool)>, StoreError> {
+    let texts = store.records_with(hash.as_str())?;
+    let read = texts
+        .iter()
+        .filter_map(|text| serde_json::from_str(text).ok());
+    let ours = read.filter(|record: &Record| {
+        let place = record.experiment.as_ref();
+        place.is_some_and(|place| place.registration == *hash)
+    });
+    Ok(ours
+        .map(|record| (record.run_id.clone(), end_of(&record).1))
+        .collect())
+}
+
+fn of_experiment(
+    store: &Store,
+    hash: &RegistrationHash,
+) -> Result<Vec<(Record, String)>, AdoptError> {
+    let mut found = Vec::new();
+    for text in store.records_with(hash.as_str())? {
+        let record: Record = serde_json::from_str(&text).map_err(AdoptError::Unreadable)?;
+        let place = record.experiment.as_ref();
+        if place.is_some_and(|place| place.registration == *hash) {
+            found.push((record, text));
+        }
+    }
+    Ok(found)
+}
+
+/// How a run ended, and whether that may be without an entry.
+fn end_of(record: &Record) -> (&'static str, bool) {
+    match &record.state {
+        RunState::FrameworkError { code, .. } => (code.as_str(), *code == FrameworkCode::Crashed),
+        RunState::NotRun { .. } => ("not_run", true),
+        RunState::Scored => ("scored", false),
+        RunState::Timeout => ("timeout", false),
+    }
 }
 
 fn adopt(

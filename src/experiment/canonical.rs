@@ -47,8 +47,8 @@ fn check_integers(value: &Value) -> Result<(), CanonicalError> {
 }
 
 /// SHA-256 of a text's UTF-8 bytes: 64 lower-case hex digits.
-pub fn sha256_hex(text: &str) -> String {
-    hex::encode(Sha256::digest(text.as_bytes()))
+pub fn sha256_hex(text: impl AsRef<[u8]>) -> String {
+    hex::encode(Sha256::digest(text.as_ref()))
 }
 
 #[cfg(test)]

@@ -40,15 +40,20 @@ pub enum FindError {
 }
 
 impl Locked {
-    /// By the whole hash, by a beginning of at least four digits that is one registration's only, or by the experiment's
-    /// id, which is the newest amendment of that name.
+    /// By the whole hash, by the experiment's id, which is the newest amendment of that name, or by a beginning of a hash
+    /// of at least four digits that is one registration's only. An id wins over a beginning: there is no other way to
+    /// say it, where a hash can be given longer.
     pub fn find(store: &Store, text: &str) -> Result<Locked, FindError> {
         let all = store.registrations()?;
+        let whole: Vec<&(String, String)> = all.iter().filter(|(hash, _)| hash == text).collect();
         let hex = text.len() >= MIN_PREFIX && text.bytes().all(|b| b.is_ascii_hexdigit());
         let by_hash = all.iter().filter(|(hash, _)| hex && hash.starts_with(text));
-        let mut found: Vec<&(String, String)> = by_hash.collect();
+        let mut found = whole;
         if found.is_empty() {
             found = of_id(&all, text);
+        }
+        if found.is_empty() {
+            found = by_hash.collect();
         }
         match found.as_slice() {
             [] => Err(FindError::Unknown(text.to_owned())),

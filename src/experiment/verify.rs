@@ -4,6 +4,8 @@
 
 mod runs;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::embed::BuiltIn;
@@ -13,7 +15,7 @@ use crate::experiment::canonical;
 use crate::experiment::inputs;
 use crate::experiment::ledger::{Entry, Event};
 use crate::experiment::registration::Registration;
-use crate::experiment::status::Progress;
+use crate::experiment::status::{Progress, runs as runs_of};
 use crate::ids::{RegistrationHash, RunId};
 use crate::scenario::model::Vocabulary;
 
@@ -29,10 +31,23 @@ pub struct Source<'a> {
     pub ledger: Vec<(u64, String)>,
     /// A run's record as it is kept.
     pub record: &'a dyn Fn(&RunId) -> Result<Option<String>, String>,
+    /// Records of a store that say of themselves that they are of this experiment: each run with
+    /// whether a crash cut it off.
+    pub kept: Vec<(RunId, bool)>,
+    /// The copy of the registration that lies in the workspace, where there is a workspace.
+    pub copy: Option<Copy>,
     /// The frozen corpus, where it is at hand.
     pub corpus: Option<String>,
     /// To score records again with; passed over where it is not the one that was locked.
     pub vocabulary: &'a Vocabulary,
+}
+
+/// A registration's file, which anybody can hash without this program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copy {
+    pub path: String,
+    /// Nothing where there is no such file.
+    pub bytes: Option<Vec<u8>>,
 }
 
 /// What was found.
@@ -61,7 +76,7 @@ pub struct Broken {
 }
 
 impl Verification {
-    fn found(&mut self, place: impl Into<String>, why: impl Into<String>) {
+    pub(super) fn found(&mut self, place: impl Into<String>, why: impl Into<String>) {
         if self.broken.len() < MAX_BROKEN {
             self.broken.push(Broken {
                 place: place.into(),
@@ -88,6 +103,8 @@ pub fn verify(source: &Source<'_>) -> Verification {
         let slots = allocation::slots(&hash, &registration.plan);
         runs::check(source, registration, &slots, &entries, &mut found);
     }
+    copy(source, &mut found);
+    strangers(source, &entries, &mut found);
     notes(&entries, &mut found);
     found.intact = found.broken.is_empty();
     found
@@ -225,6 +242,46 @@ fn corpus(source: &Source<'_>, registration: &Registration, found: &mut Verifica
             ),
         ),
         Err(error) => found.found("corpus", error.to_string()),
+    }
+}
+
+fn copy(source: &Source<'_>, found: &mut Verification) {
+    let Some(copy) = &source.copy else {
+        return;
+    };
+    let Some(bytes) = &copy.bytes else {
+        found.notes.push(format!(
+            "the copy of the registration is missing: {}",
+            copy.path
+        ));
+        return;
+    };
+    let actual = canonical::sha256_hex(bytes);
+    if actual != source.hash {
+        let why = format!("its SHA-256 is {actual}: it is not the registration any more");
+        found.found(copy.path.as_str(), why);
+    }
+}
+
+/// Records that no entry tells of. Cut-off runs are taken in by the next `experiment run`; any other was put there.
+fn strangers(source: &Source<'_>, entries: &[Entry], found: &mut Verification) {
+    let known: BTreeSet<&RunId> = runs_of(entries).map(|run| &run.run_id).collect();
+    let mut cut_off = 0;
+    for (run, is_cut_off) in source.kept.iter().filter(|(run, _)| !known.contains(run)) {
+        if *is_cut_off {
+            cut_off += 1;
+            continue;
+        }
+        let name = format!("record of run {run}");
+        found.found(
+            name,
+            "it names this experiment, and the ledger has no such run",
+        );
+    }
+    if cut_off > 0 {
+        found.notes.push(format!(
+            "{cut_off} runs that were cut off are not in the ledger yet; the next `experiment run` enters them"
+        ));
     }
 }
 

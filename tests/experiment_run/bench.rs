@@ -17,8 +17,8 @@ use agent_breakage::experiment::registration::{
     FORMAT, LockedArm, LockedCorpus, LockedRubric, LockedScenario, Registration,
 };
 use agent_breakage::experiment::status::runs;
-use agent_breakage::experiment::verify::{Source, Verification, verify};
-use agent_breakage::experiment::{canonical, inputs, load, templates};
+use agent_breakage::experiment::verify::{Copy, Source, Verification, verify};
+use agent_breakage::experiment::{adopt, canonical, inputs, load, templates};
 use agent_breakage::ids::{RegistrationHash, RunId};
 use agent_breakage::scenario::library::Library;
 use agent_breakage::store::{Batch, Store};
@@ -202,6 +202,8 @@ pub struct Texts {
     pub registration: String,
     pub ledger: Vec<(u64, String)>,
     pub records: Vec<(RunId, String)>,
+    pub kept: Vec<(RunId, bool)>,
+    pub copy: Option<Copy>,
     pub corpus: Option<String>,
 }
 
@@ -215,6 +217,8 @@ impl Texts {
             hash: hash.to_string(),
             ledger: store.ledger(hash.as_str()).unwrap(),
             records: runs(&entries).map(|run| record(&run.run_id)).collect(),
+            kept: adopt::kept(store, hash).unwrap(),
+            copy: None,
             corpus: store.experiment_corpus(&read.corpus.sha256).unwrap(),
             registration,
         }
@@ -230,6 +234,8 @@ impl Texts {
             registration: self.registration.clone(),
             ledger: self.ledger.clone(),
             record: &record,
+            kept: self.kept.clone(),
+            copy: self.copy.clone(),
             corpus: self.corpus.clone(),
             vocabulary: library.vocabulary(),
         })

@@ -108,3 +108,97 @@ fn a_bundle_holds_no_value_of_a_secret_but_what_the_scenario_s_own_text_names() 
     }
     assert!(looked_for > 0);
 }
+
+/// What `verify` says of a bundle's bytes, place and reason; `import` must refuse the same.
+fn said(bench: &Bench, bytes: &[u8]) -> String {
+    let read = Bundle::unpack(bytes).unwrap();
+    let found = read.verify(bench.library.vocabulary());
+    let store = Store::in_memory().unwrap();
+    let imported = read.import(&store, bench.library.vocabulary());
+    assert_eq!(found.intact, imported.is_ok(), "{:?}", found.broken);
+    let broken = found.broken.iter();
+    let lines: Vec<String> = broken
+        .map(|one| format!("{}: {}", one.place, one.why))
+        .collect();
+    lines.join("\n")
+}
+
+/// The bundle's bytes with one of its texts edited, as anybody can write them.
+fn edited(bytes: &[u8], name: &str, edit: impl Fn(String) -> String) -> Vec<u8> {
+    let plain = zstd::decode_all(bytes).unwrap();
+    let mut tar = tar::Builder::new(Vec::new());
+    for file in tar::Archive::new(plain.as_slice()).entries().unwrap() {
+        let mut file = file.unwrap();
+        let path = file.path().unwrap().display().to_string();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut file, &mut text).unwrap();
+        if path == name {
+            text = edit(text);
+        }
+        let mut header = file.header().clone();
+        header.set_size(text.len() as u64);
+        tar.append_data(&mut header, &path, text.as_bytes())
+            .unwrap();
+    }
+    zstd::encode_all(tar.into_inner().unwrap().as_slice(), 3).unwrap()
+}
+
+#[test]
+fn whatever_a_bundle_holds_beside_what_export_writes_is_named_and_not_imported() {
+    let (bench, bundle) = exported();
+    let bytes = bundle.pack().unwrap();
+    let same = edited(&bytes, "README.txt", |text| text);
+    assert_eq!(said(&bench, &same), "", "another compressor does no harm");
+    let last = bundle.records.len();
+    let run = bench.runs()[0].run_id.to_string();
+    let first = bundle.records[0].clone();
+    let cases = [
+        (
+            "records.jsonl",
+            format!(
+                "records.jsonl line {}: the ledger has no such record",
+                last + 1
+            ),
+            Box::new(|text| format!("{text}{}\n", first.replace(&run, "another-run")))
+                as Box<dyn Fn(String) -> String>,
+        ),
+        (
+            "records.jsonl",
+            format!("records.jsonl line {}: line 1 is the same record", last + 1),
+            Box::new(|text| format!("{text}{first}\n")),
+        ),
+        (
+            "records.jsonl",
+            "the file: its tar holds more".to_owned(),
+            Box::new(|text| text.trim_end().to_owned()),
+        ),
+        (
+            "README.txt",
+            "README.txt: it is not the text that export writes".to_owned(),
+            Box::new(|text| text.replace("sha256sum", "sha1sum")),
+        ),
+        (
+            "versions.json",
+            "versions.json: field record_format is 99".to_owned(),
+            Box::new(|text| {
+                let mut told: serde_json::Value = serde_json::from_str(&text).unwrap();
+                told["record_format"] = 99.into();
+                format!("{told:#}\n")
+            }),
+        ),
+        (
+            "versions.json",
+            "versions.json: it holds more than its fields".to_owned(),
+            Box::new(|text| text.replacen('{', "{\"more\": 1,", 1)),
+        ),
+    ];
+    for (name, expected, edit) in cases {
+        let found = said(&bench, &edited(&bytes, name, edit));
+        assert!(found.starts_with(&expected), "{expected}: {found}");
+    }
+    for rest in [&b"more"[..], &bytes] {
+        let longer = [&bytes, rest].concat();
+        let expected = format!("the file: {} bytes stand behind its end", rest.len());
+        assert_eq!(said(&bench, &longer), expected);
+    }
+}

@@ -1,8 +1,12 @@
 //! What was altered behind the tool's back is named by its place.
 
 use agent_breakage::experiment::ledger::{Event, RunOutcome};
+use agent_breakage::experiment::locked::Locked;
+use agent_breakage::experiment::verify::Copy;
+use agent_breakage::ids::{ExperimentId, RunId};
+use agent_breakage::store::Batch;
 
-use crate::bench::{Bench, Texts};
+use crate::bench::{Bench, Texts, lock, plan};
 
 fn done() -> (Bench, Texts) {
     let bench = Bench::new(|plan| plan);
@@ -147,4 +151,51 @@ fn an_exclusion_that_the_record_does_not_give_is_named() {
 fn another_allocation_is_named() {
     let why = first_of(|run| run.cell.arm = agent_breakage::ids::ArmId::new("elsewhere"));
     assert!(why.contains("field cell is"), "{why}");
+}
+
+#[test]
+fn a_record_of_the_experiment_that_its_ledger_does_not_know_is_named() {
+    let (bench, texts) = done();
+    let text = texts.records[0].1.clone();
+    let other = RunId::new("put-there");
+    let mut batch = Batch::default();
+    let altered = text.replace(texts.records[0].0.as_str(), other.as_str());
+    batch.record_as_kept(&other, altered);
+    bench.store.write(&batch).unwrap();
+    let found = bench.verify();
+    assert_eq!(found.broken.len(), 1, "{:?}", found.broken);
+    assert_eq!(found.broken[0].place, "record of run put-there");
+}
+
+#[test]
+fn an_edited_copy_of_the_registration_is_named_and_a_missing_one_noted() {
+    let (bench, mut texts) = done();
+    let copy = |bytes: Option<Vec<u8>>| {
+        let path = "experiments/x/registration.json".to_owned();
+        Some(Copy { path, bytes })
+    };
+    texts.copy = copy(Some(texts.registration.clone().into_bytes()));
+    let found = texts.verify(&bench.library);
+    assert!(found.intact && found.notes.is_empty(), "{found:?}");
+    texts.copy = copy(Some(flipped(&texts.registration, 0.5).into_bytes()));
+    let found = texts.verify(&bench.library);
+    assert_eq!(found.broken[0].place, "experiments/x/registration.json");
+    texts.copy = copy(None);
+    let found = texts.verify(&bench.library);
+    assert!(found.intact);
+    assert!(found.notes[0].contains("missing"), "{:?}", found.notes);
+}
+
+#[test]
+fn an_id_that_begins_another_registrations_hash_finds_its_own_plan() {
+    let bench = Bench::new(|plan| plan);
+    let begins = &bench.hash.as_str()[..6];
+    let mut plan = plan(&bench.library, 1, 3);
+    plan.id = ExperimentId::new(begins);
+    let named_so = lock(&bench.store, &bench.library, plan);
+    let find = |text: &str| Locked::find(&bench.store, text).unwrap().hash;
+    assert_eq!(find(begins), named_so);
+    assert_eq!(find(named_so.as_str()), named_so);
+    assert_eq!(find(bench.hash.as_str()), bench.hash);
+    assert_eq!(find(&bench.hash.as_str()[..7]), bench.hash);
 }

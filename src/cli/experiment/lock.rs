@@ -134,14 +134,20 @@ fn kept(store: &Store, hash: &RegistrationHash) -> Result<String, Failure> {
     text.ok_or_else(|| Failure::internal(anyhow::anyhow!("registration {hash} was not kept")))
 }
 
+/// Where the workspace keeps the copy of a registration.
+pub(super) fn registration_file(workspace: &Path, hash: &str) -> PathBuf {
+    let folder = workspace.join(EXPERIMENTS).join(short(hash));
+    folder.join(REGISTRATION_FILE)
+}
+
 /// Writes the canonical JSON into the workspace, through a temporary neighbour.
 fn write_registration(
     workspace: &Path,
     hash: &RegistrationHash,
     text: &str,
 ) -> Result<PathBuf, Failure> {
-    let folder = workspace.join(EXPERIMENTS).join(short(hash.as_str()));
-    let file = folder.join(REGISTRATION_FILE);
+    let file = registration_file(workspace, hash.as_str());
+    let folder = file.parent().unwrap_or(workspace).to_owned();
     let written = (|| {
         std::fs::create_dir_all(&folder)?;
         let mut out = tempfile::NamedTempFile::new_in(&folder)?;

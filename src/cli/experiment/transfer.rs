@@ -8,6 +8,7 @@ use crate::cli::Context;
 use crate::cli::destination;
 use crate::cli::experiment::{find, now_text, reading};
 use crate::cli::failure::Failure;
+use crate::cli::printable;
 use crate::cli::scenario::open_library;
 use crate::config::Workspace;
 use crate::experiment::bundle::{Bundle, BundleError};
@@ -115,9 +116,7 @@ pub fn import(context: &Context, args: &ImportArgs) -> Result<ExitCode, Failure>
     let library = open_library(context)?;
     let workspace =
         Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)?;
-    let found = bundle
-        .verify(library.vocabulary())
-        .map_err(Failure::input)?;
+    let found = bundle.verify(library.vocabulary());
     if let Some(first) = found.broken.first() {
         return Err(Failure::input(anyhow::anyhow!(
             "{} is not intact, and nothing was imported: {}: {}",
@@ -139,7 +138,9 @@ pub fn import(context: &Context, args: &ImportArgs) -> Result<ExitCode, Failure>
             other => Failure::input(other),
         })?;
     for note in &found.notes {
-        context.output.note(&format!("note: {note}"));
+        context
+            .output
+            .note(&format!("note: {}", printable::line(note)));
     }
     context.output.note(&if is_new {
         format!(

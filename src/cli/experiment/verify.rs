@@ -4,12 +4,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::Context;
-use crate::cli::experiment::{reading, transfer};
+use crate::cli::experiment::{lock, reading, transfer};
 use crate::cli::failure::{BELOW_THRESHOLD, Failure};
 use crate::cli::output::Output;
+use crate::cli::printable;
 use crate::cli::scenario::open_library;
-use crate::experiment::verify::{Source, Verification, verify};
-use crate::ids::RunId;
+use crate::config::Workspace;
+use crate::experiment::adopt;
+use crate::experiment::verify::{Copy, Source, Verification, verify};
+use crate::ids::{RegistrationHash, RunId};
 use crate::scenario::model::Vocabulary;
 use crate::store::Store;
 
@@ -44,9 +47,7 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     let library = open_library(context)?;
     let found = if args.names_a_file() {
         let bundle = transfer::read(Path::new(&args.experiment))?;
-        bundle
-            .verify(library.vocabulary())
-            .map_err(Failure::input)?
+        bundle.verify(library.vocabulary())
     } else {
         of_store(context, &args.experiment, library.vocabulary())?
     };
@@ -91,6 +92,8 @@ fn of_store(
         text.map_err(|error| error.to_string())
     };
     Ok(verify(&Source {
+        kept: adopt::kept(&store, &RegistrationHash::new(hash.as_str())).map_err(Failure::input)?,
+        copy: Some(copy_of(context, &hash)?),
         hash,
         registration,
         ledger,
@@ -98,6 +101,27 @@ fn of_store(
         corpus,
         vocabulary,
     }))
+}
+
+/// The registration as `lock` wrote it into the workspace.
+fn copy_of(context: &Context, hash: &str) -> Result<Copy, Failure> {
+    let workspace =
+        Workspace::locate(context.global.workspace.as_deref()).map_err(Failure::input)?;
+    let file = lock::registration_file(workspace.folder(), hash);
+    let bytes = match std::fs::read(&file) {
+        Ok(bytes) => Some(bytes),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => {
+            let error = anyhow::Error::new(error);
+            return Err(Failure::input(
+                error.context(format!("{} cannot be read", file.display())),
+            ));
+        }
+    };
+    Ok(Copy {
+        path: printable::line(&file.display().to_string()),
+        bytes,
+    })
 }
 
 /// The hash under which a registration is kept, also where its text was altered.
@@ -125,7 +149,11 @@ pub(super) fn corpus_of(registration: &str) -> Option<String> {
 fn text(found: &Verification) -> String {
     let mut lines = vec![match found.broken.first() {
         None => format!("{}: intact", found.id),
-        Some(first) => format!("NOT INTACT: {}: {}", first.place, first.why),
+        Some(first) => format!(
+            "NOT INTACT: {}: {}",
+            printable::line(&first.place),
+            printable::line(&first.why)
+        ),
     }];
     lines.push(format!("registration  {}", found.registration));
     lines.push(format!(
@@ -149,14 +177,15 @@ fn text(found: &Verification) -> String {
     if found.broken.len() > 1 {
         let mut table = Output::table(&["place", "what is wrong"]);
         for broken in &found.broken {
-            table.add_row([&broken.place, &broken.why]);
+            table.add_row([printable::line(&broken.place), printable::line(&broken.why)]);
         }
         lines.push(String::new());
         lines.push(table.to_string());
     }
     if !found.notes.is_empty() {
         lines.push(String::new());
-        lines.extend(found.notes.iter().map(|note| format!("note: {note}")));
+        let notes = found.notes.iter();
+        lines.extend(notes.map(|note| format!("note: {}", printable::line(note))));
     }
     lines.join("\n")
 }
