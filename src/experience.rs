@@ -91,6 +91,11 @@ impl Reader {
         Reader { seeds, ..self }
     }
 
+    /// What is read from; nothing where there is no workspace yet.
+    pub fn store(&self) -> Option<&Arc<Store>> {
+        self.store.as_ref()
+    }
+
     /// Every postmortem, by id, and where they come from.
     pub fn entries(&self) -> Result<(Vec<Entry>, Origin), ExperienceError> {
         let stored = match &self.store {

@@ -2,6 +2,7 @@
 
 mod account;
 mod calibrate;
+mod sealed;
 mod search;
 mod transfer;
 
@@ -14,6 +15,7 @@ use anyhow::anyhow;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 
+use crate::cli::corpus::sealed::Sealed;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::scenario::open_library;
@@ -228,6 +230,12 @@ fn list(context: &Context, args: &ListArgs) -> Result<(), Failure> {
     // Distance and number play no part in a list; the embedder only completes the policy.
     let policy = policy(&args.filter, BuiltIn::Lexical.embedder().as_ref());
     check_filter(context, &policy, &reader)?;
+    let sealed = Sealed::among(&reader, &entries)?;
+    let entries: Vec<Entry> = entries
+        .into_iter()
+        .filter(|entry| !sealed.has(&entry.id))
+        .collect();
+    sealed.note(context);
     let doubles = duplicates(&entries);
     let shown: Vec<&Entry> = entries
         .iter()
@@ -298,7 +306,8 @@ fn list_notes(entry: &Entry, double_of: Option<&PostmortemId>) -> String {
 }
 
 fn show(context: &Context, args: &ShowArgs) -> Result<(), Failure> {
-    let (entries, _) = reader(context)?.entries().map_err(failed)?;
+    let reader = reader(context)?;
+    let (entries, _) = reader.entries().map_err(failed)?;
     let Some(entry) = entries.iter().find(|entry| entry.id.as_str() == args.id) else {
         let ids = entries.iter().map(|entry| entry.id.as_str());
         let unknown = anyhow!(
@@ -308,6 +317,7 @@ fn show(context: &Context, args: &ShowArgs) -> Result<(), Failure> {
         );
         return Err(Failure::input(unknown).hint("`breakage corpus list` shows the ids"));
     };
+    Sealed::among(&reader, std::slice::from_ref(entry))?.allow(entry)?;
     if args.json {
         return context.output.json(entry);
     }

@@ -12,6 +12,9 @@ use crate::cli::failure::Failure;
 /// Tables never grow wider than this, so that they can be pasted into issues and mails.
 pub const MAX_WIDTH: u16 = 100;
 
+/// Characters of an id beside which the other columns of a table have room within [`MAX_WIDTH`].
+const USUAL_ID_CHARS: usize = 36;
+
 /// Where the command's output goes.
 #[derive(Clone, Debug)]
 pub struct Output {
@@ -61,6 +64,13 @@ impl Output {
         let mut table = Output::table(headings);
         Output::keep_whole(&mut table, whole);
         table
+    }
+
+    /// Lets a table grow by as much as its longest id, which is never wrapped, is longer than usual: otherwise it would
+    /// take its room from the other columns.
+    pub fn widen_for_id(table: &mut comfy_table::Table, chars: usize) {
+        let more = chars.saturating_sub(USUAL_ID_CHARS);
+        table.set_width(MAX_WIDTH.saturating_add(u16::try_from(more).unwrap_or(u16::MAX)));
     }
 
     /// Keeps columns of a table that has rows or headings from being wrapped.

@@ -166,6 +166,8 @@ fn table(
         &["run", "agent", "state", "rubric", "total", "qualified"],
         &[0, 2],
     );
+    let longest = rows.iter().map(|(record, _)| record.run_id.as_str().len());
+    Output::widen_for_id(&mut table, longest.max().unwrap_or(0));
     let mut unscorable = 0;
     for (record, score) in rows {
         let (state, code, _) = state_of(&record.state);

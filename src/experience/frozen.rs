@@ -61,6 +61,13 @@ impl Snapshot {
         self.of_rows(|entry| !entry.quarantined)
     }
 
+    /// Without some: what may not be shown.
+    pub fn without(&self, left_out: impl Fn(&Entry) -> bool) -> Snapshot {
+        let mut shown = self.of_rows(|entry| !left_out(entry));
+        shown.without_vector = self.without_vector().to_vec();
+        shown
+    }
+
     /// The first `size` entries by SHA-256 of `<registration>:<postmortem id>`: of two sizes of one registration the
     /// smaller subset lies in the larger.
     pub fn nested_subset(&self, registration: &RegistrationHash, size: usize) -> Snapshot {

@@ -17,7 +17,7 @@ pub struct Snapshot {
     origin: Origin,
     /// By id.
     pub(super) rows: Vec<Row>,
-    without_vector: Vec<PostmortemId>,
+    pub(super) without_vector: Vec<PostmortemId>,
     hash: String,
 }
 

@@ -2,12 +2,18 @@
 
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use assert_cmd::Command;
 use serde_json::Value;
 
-use crate::bench::workspace;
+use crate::bench::{NOW, workspace};
+use agent_breakage::config::Workspace;
+use agent_breakage::experience::Reader;
+use agent_breakage::experience::entry::Entry;
+use agent_breakage::experiment::ledger::Event;
+use agent_breakage::experiment::ledger::chain::Ledger;
 
 /// Kills of the test that kills; 20 by hand, fewer by default.
 const KILLS: &str = "BREAKAGE_TEST_KILLS";
@@ -142,6 +148,13 @@ fn sealed_runs_show_no_scores_and_an_ended_experiment_shows_them() {
         "{runs:#}"
     );
     let run = rows[0]["run_id"].as_str().unwrap();
+    let table = told(&breakage(folder.path(), &["runs", "list"]));
+    let row = table.lines().find(|line| line.contains(run)).unwrap();
+    let agent = rows[0]["agent"].as_str().unwrap();
+    for whole in [agent, "sealed", rows[0]["rubric"].as_str().unwrap()] {
+        assert!(row.contains(whole), "{whole}: {table}");
+    }
+    sealed_postmortems(folder.path(), run);
     for command in ["show", "rescore"] {
         let output = breakage(folder.path(), &["runs", command, run]);
         assert_eq!(output.status.code(), Some(1));
@@ -155,6 +168,68 @@ fn sealed_runs_show_no_scores_and_an_ended_experiment_shows_them() {
         &["experiment", "status", hash.as_str(), "--json"],
     ));
     assert_eq!(status["progress"]["unsealed"], 1);
+}
+
+/// What a run of a sealed experiment learned is shown by no command of the corpus.
+fn sealed_postmortems(folder: &Path, run: &str) {
+    let store = Workspace::at(folder).store().unwrap();
+    let of_run = |entry: &Entry| entry.run_id.as_ref().is_some_and(|id| id.as_str() == run);
+    let reader = Reader::new(Some(Arc::new(store)));
+    let (all, _) = reader.entries().unwrap();
+    drop(reader);
+    let learned = all.iter().find(|entry| of_run(entry)).unwrap();
+    let id = learned.id.as_str();
+    let said = learned.postmortem.final_diagnosis.as_str();
+    for command in [
+        &["list", "--quarantined"][..],
+        &["search", said, "--quarantined", "--k", "100"],
+        &["export"],
+    ] {
+        let arguments = [&["corpus"], command].concat();
+        let output = breakage(folder, &arguments);
+        let text = told(&output);
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        assert!(!text.contains(id), "{command:?}: {text}");
+        assert!(text.contains("postmortems of runs of sealed"), "{text}");
+    }
+    let output = breakage(folder, &["corpus", "show", id]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = told(&output);
+    assert!(
+        text.contains("sealed") && text.contains("--unseal"),
+        "{text}"
+    );
+    assert!(!text.contains(said), "{text}");
+}
+
+#[test]
+fn a_reason_with_line_ends_is_one_line_of_what_verify_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let hash = workspace(folder.path(), |plan| plan);
+    let store = Workspace::at(folder.path()).store().unwrap();
+    let mut ledger = Ledger::open(Arc::new(store), hash.clone()).unwrap();
+    let text = "late\nnote: intact \u{1b}[31m".to_owned();
+    ledger
+        .append(NOW.to_owned(), Event::Deviation { text })
+        .unwrap();
+    drop(ledger);
+    let output = breakage(folder.path(), &["experiment", "verify", hash.as_str()]);
+    let said = told(&output);
+    assert!(said.contains("late\\nnote: intact \\u{1b}"), "{said}");
+    // Nobody wrote the file of the registration here.
+    assert!(
+        said.contains("copy of the registration is missing"),
+        "{said}"
+    );
+    let file = folder.path().join(format!(
+        "experiments/{}/registration.json",
+        &hash.as_str()[..8]
+    ));
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "{}").unwrap();
+    let output = breakage(folder.path(), &["experiment", "verify", hash.as_str()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(told(&output).contains("registration.json: its SHA-256"));
 }
 
 /// Waits until a running experiment has kept some runs.

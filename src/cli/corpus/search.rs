@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::cli::Context;
+use crate::cli::corpus::sealed::Sealed;
 use crate::cli::corpus::{
     SearchArgs, account, check_filter, failed, not_embedded, origin_sentence, outcome_name, policy,
     reader,
@@ -44,6 +45,10 @@ pub(super) fn run(context: &Context, args: &SearchArgs) -> Result<(), Failure> {
     let snapshot = reader
         .snapshot(embedder.as_ref())
         .map_err(|error| not_embedded(error, args.embedder.embedder))?;
+    let (entries, _) = reader.entries().map_err(failed)?;
+    let sealed = Sealed::among(&reader, &entries)?;
+    let snapshot = snapshot.without(|entry| sealed.has(&entry.id));
+    sealed.note(context);
     let hits = snapshot
         .similar_to(embedder.as_ref(), &args.text, &policy)
         .map_err(failed)?;

@@ -8,6 +8,7 @@ use anyhow::{Context as _, anyhow};
 use serde_json::json;
 
 use crate::cli::Context;
+use crate::cli::corpus::sealed::Sealed;
 use crate::cli::corpus::{
     ExportArgs, ImportArgs, ReembedArgs, SeedArgs, failed, origin_sentence, reader, store,
     workspace,
@@ -173,7 +174,11 @@ pub(super) fn export(context: &Context, args: &ExportArgs) -> Result<(), Failure
         let both = anyhow!("--json tells about a file, and standard output is the export itself");
         return Err(Failure::usage(both));
     }
-    let (entries, origin) = reader(context)?.entries().map_err(failed)?;
+    let reader = reader(context)?;
+    let (mut entries, origin) = reader.entries().map_err(failed)?;
+    let sealed = Sealed::among(&reader, &entries)?;
+    entries.retain(|entry| !sealed.has(&entry.id));
+    sealed.note(context);
     let text = write_lines(&entries).map_err(failed)?;
     if origin == Origin::CompiledIn {
         context.output.note(&format!(

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use crate::cli::Context;
 use crate::cli::experiment::{find, lock, plan_file};
 use crate::cli::failure::Failure;
+use crate::cli::printable;
 use crate::experiment::amend;
 use crate::experiment::locked::short;
 
@@ -43,7 +44,12 @@ pub fn run(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
         "amends {} ({} run(s) stay with it):\n  {}\nlocked",
         short(old.hash.as_str()),
         amended.runs_before,
-        amended.differences.join("\n  ")
+        amended
+            .differences
+            .iter()
+            .map(|one| printable::line(one))
+            .collect::<Vec<_>>()
+            .join("\n  ")
     );
     lock::told(
         context,
