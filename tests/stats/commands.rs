@@ -198,3 +198,44 @@ fn the_published_results_are_reproduced() {
         "{err}"
     );
 }
+
+#[test]
+fn a_probability_s_interval_stays_between_0_and_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("scores.csv");
+    fs::write(&file, "t,c\n0.9,0.1\n0.8,0.2\n0.7,0.3\n0.35,0.4\n").expect("written");
+    let found = json(&["stats", "welch", file.to_str().expect("UTF-8"), "--json"]);
+    let interval = &found["p_hat_ci95"];
+    assert_eq!(interval[1], 1.0, "{found:#}");
+    assert!(interval[0].as_f64().expect("a number") >= 0.0);
+}
+
+#[test]
+fn so_many_runs_that_permutations_take_minutes_are_answered_without_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("scores.csv");
+    let mut text = "t,c\n".to_owned();
+    for at in 0..30_000_u32 {
+        let score = |of: u32| f64::from(of * 7919 % 1_000_003) / 1_000_003.0;
+        text.push_str(&format!("{:.6},{:.6}\n", score(at), score(at + 17)));
+    }
+    fs::write(&file, text).expect("written");
+    let path = file.to_str().expect("UTF-8");
+    let found = json(&["stats", "welch", path, "--json"]);
+    assert!(found["permutation_p_two_sided"].is_null());
+    let status = found["permutation_status"].as_str().expect("a reason");
+    assert!(status.starts_with("left out"), "{status}");
+    assert!(found["t"].is_number() && found["p_hat"].is_number());
+    let (_, out, _) = breakage(&["stats", "welch", path]);
+    assert!(out.contains("left out: of more than"), "{out}");
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_named_with_its_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("scores.csv");
+    fs::write(&file, "arm,score\n\"t\",0.9\n\"c,0.8\n").expect("written");
+    let (code, _, err) = breakage(&["stats", "welch", file.to_str().expect("UTF-8")]);
+    assert_eq!(code, 1);
+    assert!(err.contains("scores.csv:3: a quote without"), "{err}");
+}

@@ -39,6 +39,15 @@ impl Table {
 
 fn parse(name: &str, text: &str) -> Result<Table, Failure> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let open = (1..).zip(text.lines()).find(|(_, line)| {
+        !line.trim_start().starts_with('#') && line.matches('"').count() % 2 == 1
+    });
+    if let Some((line, _)) = open {
+        return Err(Failure::input(anyhow!(
+            "{name}:{line}: a quote without its other one in the same line"
+        ))
+        .hint("arms are names and scores are numbers: neither needs quotes, and neither goes over lines"));
+    }
     let mut lines = text
         .lines()
         .enumerate()
