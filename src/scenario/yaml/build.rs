@@ -96,8 +96,7 @@ impl Builder<'_> {
             Event::DocumentStart(_) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    let message =
-                        "a second document, expected one scenario, vocabulary or rubric a file";
+                    let message = "a second document, expected one scenario, vocabulary, rubric or plan a file";
                     self.notes.problem(at, "", message);
                     return Err(Stop::Limit);
                 }
