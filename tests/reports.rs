@@ -6,6 +6,7 @@ mod reports {
 }
 
 use agent_breakage::experiment::analysis::model::Analysis;
+use agent_breakage::ids::ScenarioId;
 use agent_breakage::report::experiment;
 use reports::analyses;
 
@@ -417,12 +418,58 @@ fn what_cannot_be_said_is_said_in_words() {
     for words in [
         "**Treatment not delivered.**",
         "There is no pooled estimate: no run of readiness-probe-wrong-port counts",
-        "8: crashed 1, fault-vanished 7",
+        "readiness-probe-wrong-port, treatment: crashed 1, fault-vanished 7",
         "ABOVE the registered cap",
         "No calibration of this build is known",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
+}
+
+#[test]
+fn what_a_p_is_worth_stands_beside_it() {
+    let text = |analysis: &Analysis| {
+        let told = experiment::text(analysis);
+        told.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let told = text(&analyses::density());
+    assert!(
+        told.contains("(exploratory, not adjusted for the other tests)"),
+        "{told}"
+    );
+    let mut analysis = analyses::falsification();
+    let pooled = analysis.comparisons[0].pooled.as_mut().expect("pooled");
+    pooled.unlike_effects = true;
+    let one = pooled.cochran_q.as_mut().expect("three scenarios");
+    one.p = 0.09;
+    analysis.comparisons[0].exclusions.p = None;
+    let told = text(&analysis);
+    assert!(told.contains("Cochran's Q has p < 0.10 (0.09"), "{told}");
+    assert!(!told.contains("more than chance"), "{told}");
+    assert!(
+        told.contains("nothing to test for whether the arms lost runs unevenly"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_forest_plot_has_room_for_a_long_name() {
+    let mut analysis = analyses::falsification();
+    let name = "secret-key-removed-under-a-courier-that-two-replicas-need";
+    analysis.comparisons[0].scenarios[0].scenario = ScenarioId::new(name);
+    let html = experiment::html(&analysis);
+    if let Ok(folder) = std::env::var("BREAKAGE_REPORTS_TO") {
+        let path = std::path::Path::new(&folder).join("long-name.html");
+        std::fs::write(path, &html).expect("the folder takes files");
+    }
+    let page = parse(&html);
+    let lines: Vec<&str> = page
+        .descendants()
+        .filter(|node| node.has_tag_name("text"))
+        .filter_map(|node| node.text())
+        .collect();
+    let whole = lines.windows(2).any(|two| two.concat() == name);
+    assert!(whole, "{lines:#?}");
 }
 
 #[test]

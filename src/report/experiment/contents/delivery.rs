@@ -9,11 +9,11 @@ pub(super) fn flow(analysis: &Analysis) -> Section {
         "Runs by scenario and arm",
         &[
             "<scenario",
-            "arm",
+            "<arm",
             ">planned",
             ">started",
             ">retried",
-            "excluded",
+            ">excluded",
             ">not run",
             ">timed out",
             ">analysed",
@@ -53,33 +53,45 @@ pub(super) fn flow(analysis: &Analysis) -> Section {
         total(|row| row.timeouts),
         total(|row| row.analysed),
     ]);
+    let mut blocks = vec![
+        Block::Paragraph(
+            "Excluded are runs that failed on our side, by code; that is settled before a score is known. A run \
+             that timed out is the agent's, is scored by rule, and stays in."
+                .to_owned(),
+        ),
+        Block::Figure(Figure::Flow),
+        Block::Table(table),
+    ];
+    blocks.extend(codes(analysis));
     Section {
         id: "flow".to_owned(),
         title: "What became of every run".to_owned(),
-        blocks: vec![
-            Block::Paragraph(
-                "Excluded are runs that failed on our side, by code; that is settled before a score is known. A run \
-                 that timed out is the agent's, is scored by rule, and stays in."
-                    .to_owned(),
-            ),
-            Block::Figure(Figure::Flow),
-            Block::Table(table),
-        ],
+        blocks,
     }
 }
 
-/// `2: fault-vanished 1, crashed 1`.
 fn excluded(row: &FlowRow) -> Cell {
-    let sum: u32 = row.excluded.values().sum();
-    if sum == 0 {
-        return "0".into();
+    match row.excluded.values().sum::<u32>() {
+        0 => "0".into(),
+        sum => Cell::with(sum.to_string(), Tone::Caution),
     }
-    let codes: Vec<String> = row
-        .excluded
-        .iter()
-        .map(|(code, count)| format!("{code} {count}"))
+}
+
+/// The failures of ours that runs were excluded for.
+fn codes(analysis: &Analysis) -> Option<Block> {
+    let excluded = analysis.flow.iter().filter(|row| !row.excluded.is_empty());
+    let lines: Vec<String> = excluded
+        .map(|row| {
+            let codes: Vec<String> = row
+                .excluded
+                .iter()
+                .map(|(code, count)| format!("{code} {count}"))
+                .collect();
+            let arm = words::arm(&row.arm, row.tier.as_deref());
+            format!("Excluded of {}, {arm}: {}", row.scenario, codes.join(", "))
+        })
         .collect();
-    Cell::with(format!("{sum}: {}", codes.join(", ")), Tone::Caution)
+    (!lines.is_empty()).then_some(Block::List(lines))
 }
 
 pub(super) fn manipulation(analysis: &Analysis) -> Section {

@@ -282,11 +282,12 @@ fn pooled(analysis: &Analysis) -> Section {
 fn pooled_blocks(pooled: &Pooled) -> Vec<Block> {
     let mut blocks = Vec::new();
     if pooled.unlike_effects {
-        blocks.push(Block::Paragraph(
-            "Average of unlike effects: the scenarios differ by more than chance explains. Read the scenarios, not \
-             this number."
-                .to_owned(),
-        ));
+        let p = pooled.cochran_q.map(|one| one.p);
+        blocks.push(Block::Paragraph(format!(
+            "Average of unlike effects: Cochran's Q has p < 0.10 ({}), so that this is an average of effects that may \
+             not be one. Read the scenarios, not this number.",
+            words::maybe(p, words::p)
+        )));
     }
     blocks.push(Block::Facts(
         pooled_facts(pooled)
@@ -389,8 +390,8 @@ fn tiers(contrast: &TierContrast) -> Section {
         title: "Dose: the treatment over the tiers".to_owned(),
         blocks: vec![
             Block::Paragraph(format!(
-                "One contrast over the ordered tiers ({}): {}, standard error {}, t {}, df {}, p {}. The control has \
-                 no tier and is the same in every difference.",
+                "One contrast over the ordered tiers ({}): {}, standard error {}, t {}, df {}, p {} (exploratory, not adjusted for \
+                 the other tests). The control has no tier and is the same in every difference.",
                 codes.join(", "),
                 words::signed(contrast.estimate),
                 words::number(contrast.se, 4),

@@ -32,12 +32,17 @@ fn exclusion_blocks(exclusions: &Exclusions) -> Vec<Block> {
         true => "within",
         false => "ABOVE",
     };
+    let unevenly = match exclusions.p {
+        Some(p) => format!(
+            "Whether the arms lost runs unevenly, over all scenarios (Fisher): p {}.",
+            words::p(p)
+        ),
+        None => "There is nothing to test for whether the arms lost runs unevenly.".to_owned(),
+    };
     let text = format!(
-        "{} of the runs were excluded, {within} the registered cap of {}. Whether the arms lost runs unevenly, over \
-         all scenarios (Fisher): p {}.",
+        "{} of the runs were excluded, {within} the registered cap of {}. {unevenly}",
         words::percent(exclusions.share),
         words::percent(exclusions.cap),
-        words::maybe(exclusions.p, words::p)
     );
     let mut table = Table::new(
         "Excluded runs, and what the difference could have been had they counted",

@@ -187,14 +187,27 @@ fn average(nodes: &mut Vec<Node>, scale: &Scale, pooled: &Pooled, y: f64) {
     told(nodes, pooled.estimate, finite(pooled.ci95), y);
 }
 
+/// A name that is too long even in small letters goes over two lines, broken behind a hyphen.
 fn named(nodes: &mut Vec<Node>, name: &str, verdict: &str, y: f64) {
     let width = LEFT - 12.0;
-    let (class, name) = match fitting(name, width) {
-        whole if whole == name => ("head", whole),
-        _ => ("head small", fitting_small(name, width * SMALL_BOLD)),
-    };
-    nodes.push(label(class, Anchor::Start, 0.0, y - 2.0, name));
-    nodes.push(label("small quiet", Anchor::Start, 0.0, y + 13.0, verdict));
+    let small = |text: &str| fitting_small(text, width * SMALL_BOLD);
+    let mut put = |class, y, text: String| nodes.push(label(class, Anchor::Start, 0.0, y, text));
+    if fitting(name, width) == name {
+        put("head", y - 2.0, name.to_owned());
+    } else if small(name) == name {
+        put("head small", y - 2.0, name.to_owned());
+    } else {
+        let fits = |at: &usize| small(&name[..*at]) == name[..*at];
+        let breaks = name
+            .match_indices('-')
+            .map(|(at, hyphen)| at + hyphen.len());
+        let (first, second) = name.split_at(breaks.filter(fits).last().unwrap_or(0));
+        if !first.is_empty() {
+            put("head small", y - 14.0, first.to_owned());
+        }
+        put("head small", y - 1.0, small(second));
+    }
+    put("small quiet", y + 13.0, verdict.to_owned());
 }
 
 fn told(nodes: &mut Vec<Node>, delta: f64, ci: Option<Interval>, y: f64) {
