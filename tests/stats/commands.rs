@@ -228,6 +228,11 @@ fn so_many_runs_that_permutations_take_minutes_are_answered_without_them() {
     assert!(found["t"].is_number() && found["p_hat"].is_number());
     let (_, out, _) = breakage(&["stats", "welch", path]);
     assert!(out.contains("left out: of more than"), "{out}");
+    let few: String = (0..200_u32).map(|at| format!("0.{at:03},0.5\n")).collect();
+    fs::write(&file, format!("t,c\n{few}")).expect("written");
+    let found = json(&["stats", "welch", path, "--json"]);
+    let method = found["permutation_method"].as_str().expect("a method");
+    assert!(method.contains("of about 1.0e119 arrangements"), "{method}");
 }
 
 #[test]

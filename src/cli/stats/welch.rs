@@ -253,14 +253,17 @@ fn parametric(found: &mut Findings, args: &Args, (x, y): &(Summary, Summary)) {
     }
 }
 
-/// Both arms' runs, of which permutations are drawn: twenty thousand draws of so many take seconds, of a million an hour.
-/// So many runs leave Welch's p and the permutation's nothing to differ by.
-const MAX_PERMUTED_RUNS: usize = 20_000;
+/// Runs of both arms of which permutations are formed: two thousand take about ten seconds where all scores differ, ten
+/// times as many take minutes. So many runs leave Welch's p and the permutation's little to differ by.
+const MAX_PERMUTED_RUNS: usize = 2_000;
+
+/// Longer numbers of arrangements are told by their size.
+const MAX_DIGITS: usize = 20;
 
 fn by_scores(found: &mut Findings, args: &Args, x: &Sample, y: &Sample) {
     if x.n() + y.n() > MAX_PERMUTED_RUNS {
         let text = format!(
-            "left out: of more than {MAX_PERMUTED_RUNS} runs it takes too long; Welch's p says the same there"
+            "left out: of more than {MAX_PERMUTED_RUNS} runs it takes too long; see Welch's p"
         );
         found.text("permutation_status", "permutation", &text);
     } else {
@@ -289,8 +292,19 @@ fn permuted(found: &mut Findings, args: &Args, x: &Sample, y: &Sample) {
     found.text(
         "permutation_method",
         "permutation",
-        &format!("{method}, of {} arrangements", permutation.arrangements),
+        &format!(
+            "{method}, of {} arrangements",
+            sized(&permutation.arrangements)
+        ),
     );
+}
+
+/// A whole number, or its power of ten where it has too many digits to be read.
+fn sized(digits: &str) -> String {
+    match digits.len() {
+        0..=MAX_DIGITS => digits.to_owned(),
+        length => format!("about {}.{}e{}", &digits[..1], &digits[1..2], length - 1),
+    }
 }
 
 fn ranked(found: &mut Findings, x: &Sample, y: &Sample) {
