@@ -81,7 +81,7 @@ impl Workspace {
 }
 
 /// A command that only reads holds the store for some milliseconds; one that comes meanwhile waits instead of failing.
-const HELD_BRIEFLY: Duration = Duration::from_secs(1);
+const HELD_BRIEFLY: Duration = Duration::from_millis(400);
 const ATTEMPT_EVERY: Duration = Duration::from_millis(20);
 
 fn patiently(open: impl Fn() -> Result<Store, StoreError>) -> Result<Store, StoreError> {

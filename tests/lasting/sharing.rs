@@ -1,5 +1,7 @@
 //! Two processes on one workspace, two workspaces on one cluster, closed clusters, contexts that lead elsewhere.
 
+use std::process::Stdio;
+
 use crate::reader::{self, differences, held};
 use crate::served::{Served, text_of};
 
@@ -14,12 +16,19 @@ fn a_second_process_on_a_workspace_is_told_who_holds_it() {
         .spawn()
         .unwrap();
     reader::wait_for("a namespace", || held(&served.url) != empty);
-    for args in [
+    // Each waits a moment for the store; together they are done before the run is.
+    let others = [
         &["run", SCENARIO][..],
         &["runs", "list"],
         &["runs", "restore"],
-    ] {
-        let second = served.breakage("one", args).output().unwrap();
+    ]
+    .map(|args| {
+        let mut command = served.breakage("one", args);
+        let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        piped.spawn().unwrap()
+    });
+    for other in others {
+        let second = other.wait_with_output().unwrap();
         assert_eq!(second.status.code(), Some(1), "{}", text_of(&second));
         let told = text_of(&second);
         assert!(told.contains("open in another breakage process"), "{told}");
