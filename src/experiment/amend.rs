@@ -82,15 +82,7 @@ pub fn amend(
     let last_word = Entry::after(entries.last(), old, provenance.at.clone(), event)?;
     let mut batch = Batch::default();
     batch.ledger(old.as_str(), last_word.seq, last_word.text()?);
-    let scores_read = entries
-        .iter()
-        .any(|entry| matches!(entry.event, Event::Looked { .. } | Event::Unsealed { .. }));
-    let amends = Event::Amends {
-        from: old.clone(),
-        reason: reason.trim().to_owned(),
-        runs_before,
-        scores_read,
-    };
+    let amends = amends(old, &entries, reason, runs_before);
     put(&mut batch, &new, &resolved.frozen, provenance, Some(amends))?;
     store.write(&batch)?;
     Ok(Amended {
@@ -98,6 +90,19 @@ pub fn amend(
         differences,
         runs_before,
     })
+}
+
+/// What the new ledger says of the old one.
+fn amends(old: &RegistrationHash, entries: &[Entry], reason: &str, runs_before: u64) -> Event {
+    let scores_read = entries
+        .iter()
+        .any(|entry| matches!(entry.event, Event::Looked { .. } | Event::Unsealed { .. }));
+    Event::Amends {
+        from: old.clone(),
+        reason: reason.trim().to_owned(),
+        runs_before,
+        scores_read,
+    }
 }
 
 /// Whether the old ledger's last word is this very amendment already.
