@@ -201,7 +201,7 @@ fn named(nodes: &mut Vec<Node>, name: &str, verdict: &str, y: f64) {
         let breaks = name
             .match_indices('-')
             .map(|(at, hyphen)| at + hyphen.len());
-        let (first, second) = name.split_at(breaks.filter(fits).last().unwrap_or(0));
+        let (first, second) = name.split_at(breaks.rev().find(fits).unwrap_or(0));
         if !first.is_empty() {
             put("head small", y - 14.0, first.to_owned());
         }
