@@ -32,7 +32,7 @@ pub struct Args {
     /// Print JSON
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// text [default], md or html
+    /// text (when not given), md or html
     #[arg(long, value_enum, hide_possible_values = true)]
     pub format: Option<Format>,
     /// Write to a file instead of printing

@@ -1,7 +1,7 @@
 //! What an experiment says, for people and for other programs: one order of sections for every format, and no number
 //! that the analysis did not compute.
 //!
-//! [`contents`] puts the analysis into sections, tables and figures; [`text`](text()), [`markdown`](markdown()) and
+//! `contents` puts the analysis into sections, tables and figures; [`text`](text()), [`markdown`](markdown()) and
 //! [`html`](html()) write those down, and only HTML draws the figures. [`csv`], [`csv_results`] and [`json`] carry the numbers
 //! unrounded.
 
