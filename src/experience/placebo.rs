@@ -106,3 +106,47 @@ fn sized(text: &str, model: &str) -> String {
         .take(wanted)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embed::BuiltIn;
+    use crate::experience::Reader;
+
+    #[test]
+    fn a_stand_in_has_the_number_and_the_lengths_of_what_it_stands_for() {
+        let embedder = BuiltIn::Lexical.embedder();
+        let snapshot = Reader::new(None).snapshot(embedder.as_ref()).unwrap();
+        let policy = Policy::default_for(embedder.as_ref());
+        let text = "pods restart after a secret was changed";
+        let found = snapshot
+            .similar_to(embedder.as_ref(), text, &policy)
+            .unwrap();
+        assert!(!found.is_empty());
+        let stand_in = StandIn {
+            category: found[0].exemplar().primary_category,
+            mechanism: None,
+            seed: Seed(1),
+        };
+        let shown = snapshot.stand_ins((embedder.as_ref(), text), &policy, &found, &stand_in);
+        assert_eq!(shown.len(), found.len());
+        for ((exemplar, _), hit) in shown.iter().zip(&found) {
+            let model = hit.exemplar();
+            let length = |text: &str| text.chars().count();
+            assert_ne!(exemplar.id, model.id);
+            assert_ne!(exemplar.primary_category, stand_in.category);
+            assert_eq!(
+                length(&exemplar.final_diagnosis),
+                length(&model.final_diagnosis)
+            );
+            assert_eq!(length(&exemplar.fix_applied), length(&model.fix_applied));
+            let failed = |of: &Exemplar| -> Vec<usize> {
+                of.what_did_not_work
+                    .iter()
+                    .map(|text| length(text))
+                    .collect()
+            };
+            assert_eq!(failed(exemplar), failed(&model));
+        }
+    }
+}

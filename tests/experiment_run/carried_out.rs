@@ -117,7 +117,7 @@ fn the_published_control_is_measured_before_every_run_and_passes_where_it_serves
 }
 
 #[test]
-fn a_placebo_shows_as_many_other_incidents_of_the_same_length() {
+fn a_placebo_shows_incidents_that_are_too_far_to_be_of_use_and_says_so() {
     let bench = Bench::new(|plan| {
         let mut plan = with_control(plan, Retrieval::Placebo(serving()));
         plan.blocks = 1;
